@@ -278,7 +278,7 @@ def reproduce(options: ReproduceOptions, **watch: Any) -> dict:
         Content of ``claims.json``: ``schema``, ``version``, ``numpy``, ``blas``, ``profiles``,
         ``setting``, ``sources``, ``figures``, ``points``, ``failed``, ``headlines``, ``claims``.
         For ``["results"]``, content of ``results.json``: ``schema``, ``version``, ``profiles``,
-        ``answer``, ``points``, ``failed``, ``rows``.
+        ``answer``, ``kinds``, ``points``, ``failed``, ``rows``.
 
     Raises ``ValueError``, ``TypeError`` and ``OSError``.
     """

@@ -39,8 +39,8 @@ SmartNICs use the same profile: each operator, copy and collective on the GPU is
     cost = gpu.run(*mlp(32, model.top_layers)) + gpu.synchronize()
 
 :func:`host.toml.provenance.constants` lists the name, value, status and source of all numbers of a
-profile. :func:`host.toml.provenance.uncertain` lists the numbers that a sensitivity sweep halves
-and doubles with :func:`host.toml.provenance.scaled`. ``python -m host.calibrate`` measures the
+profile. :func:`host.toml.provenance.uncertain` lists the uncertain numbers, which a sensitivity
+analysis varies with :func:`host.toml.provenance.scaled`. ``python -m host.calibrate`` measures the
 profiles of a machine.
 
 =======================  =======================================================================

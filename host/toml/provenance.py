@@ -46,7 +46,7 @@ class Constant:
 
     @property
     def uncertain(self) -> bool:
-        """Whether a sensitivity sweep must halve and double it."""
+        """Whether a sensitivity analysis must vary it."""
         return self.status in _UNCERTAIN
 
 

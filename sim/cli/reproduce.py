@@ -27,9 +27,8 @@ def reproduce(given: dict[str, Any], shown: Shown) -> None:
 def _tell(console: Console, found: dict, output: str) -> None:
     for row in found["headlines"]:
         if row["mean"] is not None:
-            spread = "" if row["low"] is None else f" [{row['low']:.2f}, {row['high']:.2f}]"
             console.print(f"{row['system'].upper()} {row['workload']}, {row['software']} software, "
-                          f"over {row['base']}: {row['mean']:.2f}x{spread}", highlight=False,
+                          f"over {row['base']}: {row['mean']:.2f}x", highlight=False,
                           markup=False)
     for row in found["claims"]:
         verdict = {True: "agrees", False: "differs", None: "not measured"}[row["agrees"]]
@@ -39,15 +38,21 @@ def _tell(console: Console, found: dict, output: str) -> None:
                   highlight=False, soft_wrap=True)
 
 
+def _range(row: dict) -> str:
+    """Return the range of EN's ratio over uncertain constants."""
+    found = row["spread"]["en"]
+    return f"{found['low']:.2f} to {found['high']:.2f}" if found else "n/a"
+
+
 def _tell_results(console: Console, found: dict, output: str) -> None:
     console.print(found["answer"], highlight=False, markup=False, soft_wrap=True)
     table = Table("workload", "cluster", *(Column(name, justify="right") for name in (
-        "mini-batch", "bl-tuned us", "FS x", "EN x")))
+        "mini-batch", "bl-tuned us", "FS x", "EN x", "5 to 95 %")))
     for row in found["rows"]:
         base = row["systems"]["bl-tuned"]["interval_us"]
         table.add_row(row["workload"], row["cluster"], f"{row['mini_batch']:,}", *(
             "n/a" if value is None else f"{value:,.{digits}f}" for value, digits in (
-                (base, 1), (row["ratios"]["fs"], 2), (row["ratios"]["en"], 2))))
+                (base, 1), (row["ratios"]["fs"], 2), (row["ratios"]["en"], 2))), _range(row))
     console.print(table)
     for row in found["rows"]:
         if row["why"]:

@@ -20,7 +20,6 @@ from host.systems import (
     en_variants,
     every,
     fixed_of,
-    named_of,
     open_variants,
     ring_of,
 )
@@ -32,7 +31,7 @@ from sim.evaluation.fields import Fields, NicOptions, Options, SmartNicOptions
 from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, nic_part
 from sim.evaluation.search import Built, Choice, Search, Site, sums
-from sim.evaluation.system import INTERACTION_VECTORS, PARTS, Evaluated, System
+from sim.evaluation.system import INTERACTION_VECTORS, PARTS, System
 from sim.evaluation.trace import Trace, copied_all, plan_of, without_small
 from sim.job.row_places import check_bar
 
@@ -136,10 +135,6 @@ class EmberNic(System):
         """
         return EnSearch(site, all_reduce, nic)
 
-    def run_nics(self, site: Site) -> NicPart:
-        """Run the NICs with the point's options."""
-        return en_nic(site, _tuning(site.point))
-
     def at(self, site: Site, all_reduce: bool = True) -> tuple[Built, NicPart]:
         """Return EN with the options, and the mini-batches in flight, of the shortest interval.
 
@@ -158,23 +153,10 @@ class EmberNic(System):
         """Return EN without the all-reduce of the MLPs' gradients."""
         return self.at(site, all_reduce=False)[0]
 
-    def timed(self, site: Site, nic: NicPart | None, times: list[NicTimes] | None = None,
-              near: None = None) -> Built:
-        """Return EN with the point's options and the given NICs."""
-        if nic is None:
-            raise ValueError("nic must be the NICs of EN, not None")
-        found = nic if times is None else replace(nic, times=times)
-        return self.search(site, found).whole(Choice(site.point.flights, _tuning(site.point)))
-
     def as_seen(self, point: Fields, devices: Devices) -> tuple[Fields, Nics, Devices]:
         """Return a point of the paper's systems with the same NICs; an open option is on."""
         own = _tuning(point)
         return *nic_point(point, devices, own), nic_devices(devices, own)
-
-    def served_ways(self, point: Evaluated) -> list[Evaluated]:
-        """Return a point for each way in which EN may read rows."""
-        ways = {(each.ring, each.reads): each for each in _every(point)}
-        return [point.changed(fixed=named_of(each)) for each in ways.values()]
 
 
 class EnSearch(Search):

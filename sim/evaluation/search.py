@@ -221,9 +221,9 @@ class Search(ABC):
         """Return the fastest of the finalists."""
         return _best(found)
 
-    def best(self, start: Any = None) -> Built:
-        """Return the system with its best options. ``start``: replaces the search's own."""
-        point, seeds = self.site.point, self.seeds() if start is None else (start,)
+    def best(self) -> Built:
+        """Return the system with its best options."""
+        point, seeds = self.site.point, self.seeds()
         if len(seeds) == len(self.near(seeds[0])) == 1:
             return self.whole(Choice(point.flights, seeds[0]))
         starts = [[each for each in seeds if self.apart(each) == group]

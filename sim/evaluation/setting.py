@@ -63,8 +63,6 @@ class Setting:
         ``nodes`` and the most.
     every: further fields of all points that accept them, by name. ``copied_rows`` applies in
         inference only; ``scaled`` omits constants of other software profiles.
-    draws: joint draws of the Monte Carlo. nic_sets: most NIC settings that the draws of a data set
-        share.
     """
 
     datasets: tuple[str, ...] = DATASETS
@@ -83,8 +81,6 @@ class Setting:
     mini_batches: tuple[tuple[str, int], ...] = ()
     swept: tuple[tuple[str, int], ...] = (("terabyte", 16),)
     every: tuple[tuple[str, Any], ...] = ()
-    draws: int = 1000
-    nic_sets: int = 64
 
     def __post_init__(self) -> None:
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):

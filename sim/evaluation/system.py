@@ -5,11 +5,11 @@ To add a system, add an object of one of these classes, or of a new subclass, to
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from host.model import Model
-from host.systems import Devices, HostTuning, NicTimes, fixed_of, named_of
+from host.systems import Devices, HostTuning, fixed_of
 from sim.evaluation.fields import Fields, NicOptions, Options
 from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, nic_part
@@ -109,18 +109,12 @@ class System(ABC):
         """Return the search for the best options with the given NICs, None for a system without
         NICs."""
 
-    def run_nics(self, site: Site) -> NicPart | None:
-        """Run the NICs of a point, or read their runs from the site's store; None for a system
-        without NICs."""
-        if not self.has_nics:
-            return None
-        return nic_part(site.point, self.nics(site.point), site.nic_trace, site.devices,
-                        site.runs)
-
     def at(self, site: Site, all_reduce: bool = True) -> tuple[Built, NicPart | None]:
         """Return a point's system with its best options, and its NICs, None for a system without
         NICs. In training the NIC times include the gradient path."""
-        nic = self._updating(site, self.run_nics(site))
+        nic = nic_part(site.point, self.nics(site.point), site.nic_trace, site.devices,
+                       site.runs) if self.has_nics else None
+        nic = self._updating(site, nic)
         return self.search(site, nic, all_reduce).best(), nic
 
     def without_all_reduce(self, site: Site, nic: NicPart | None) -> Built:
@@ -128,26 +122,9 @@ class System(ABC):
         :meth:`at`."""
         return self.search(site, nic, all_reduce=False).best()
 
-    def timed(self, site: Site, nic: NicPart | None, times: list[NicTimes] | None = None,
-              near: Any = None) -> Built:
-        """Return the system with the given NICs, or with ``times`` instead of theirs; ``near``:
-        start of the search."""
-        if nic is not None and times is not None:
-            nic = replace(nic, times=times)
-        return self.search(site, self._updating(site, nic)).best(near)
-
     def as_seen(self, point: Fields, devices: Devices) -> tuple[Fields, Nics, Devices]:
         """Return a point, NICs and devices as a run of the point's NICs sees them."""
         return point, self.nics(point), devices
-
-    def served_ways(self, point: Evaluated) -> list[Evaluated]:
-        """Return a point for each way in which its NICs may read rows."""
-        return [point]
-
-    def settled(self, point: Evaluated, built: Built) -> Evaluated:
-        """Return a point with the options of ``built``, if the point has these options."""
-        fixed = () if built.tuning is None else named_of(built.tuning)
-        return point.changed(in_flight=built.in_flight, per_graph=built.per_graph, fixed=fixed)
 
     def _updating(self, site: Site, nic: NicPart | None) -> NicPart | None:
         if nic is None or not site.training:

@@ -41,9 +41,9 @@ class ReproduceOptions:
     jobs: int | None = option(None, "Points measured in parallel.", shown="processors")
     seed: int = option(Workload.seed, "Seed of all random numbers.")
     seeds: int | Sequence[int] = option(
-        1, "Seeds of the headlines, fig22, fig25 and paper_like; several seeds give 95 % "
-        "intervals. A number of seeds, starting at --seed, or a comma-separated list. All other "
-        "points use the first seed.")
+        1, "Seeds of the headlines, fig22, fig25 and paper_like; they show the means. A "
+        "number of seeds, starting at --seed, or a comma-separated list. All other points use the "
+        "first seed.")
     rtl_points: bool = option(
         True, "Also run two points of each figure in rtl, on the Kaggle shape.")
     setting: str = option("reference", f"Setting of the evaluation: {', '.join(SETTING_NAMES)}.")

@@ -12,7 +12,6 @@ from sim.evaluation.setting import Setting
 from sim.evaluation.store import Results
 from sim.experiments.claims.headlines import in_words
 from sim.experiments.figures.captions import mini_batches
-from sim.experiments.figures.estimate import CONFIDENCE
 from sim.experiments.figures.section import Section
 from sim.page import content
 from sim.page.chart import Axis, Chart, Panel, Series, colour_of
@@ -132,10 +131,8 @@ def _picture(headlines: Sequence[dict]) -> Figure | None:
         series = []
         for system in dict.fromkeys(row["system"] for row in rows):
             own = [row for row in rows if row["system"] == system]
-            ends = {name: [row[name] for row in own] if any(
-                row[name] is not None for row in own) else [] for name in ("low", "high")}
             series.append(Series(
-                name=system.upper(), kind="bar", colour=colour_of(system), **ends,
+                name=system.upper(), kind="bar", colour=colour_of(system),
                 x=[row["mean"] for row in own], y=[
                     f"{row['software']}, {row['base']}" for row in own],
                 labels=[f"{row['mean']:.2f}" for row in own],
@@ -171,12 +168,10 @@ _PICTURES = """\
 def _seeds(found: dict, setting: Setting) -> str:
     """Return a description of the seeds."""
     if len(setting.seeds) == 1:
-        return f"{setting.seed}, for all points: no intervals"
+        return f"{setting.seed}, for all points"
     seeded = ", ".join(found["seeded"]) or "no figure"
     said = (f"{', '.join(map(str, setting.seeds))} for the headlines and {seeded}, shown as "
-            f"means with Student's interval of {CONFIDENCE:.0%} over the seeds; {setting.seed} for "
-            "the other figures. An interval has no width if the bottleneck, such as the host's "
-            "calls, does not depend on the samples")
+            f"means; {setting.seed} for the other figures")
     files = [name for name in setting.datasets if setting.source(name).data]
     return said + (f"; the samples of {', '.join(files)} come from files and are the same with "
                    "every seed" if files else "")

@@ -72,7 +72,7 @@ def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backen
     judged = [row for row in judge(setting, results) if set(row["figures"]) & set(names)]
     found = _made_with(setting, results) | {
         "figures": list(names), "seeded": [
-            name for name in names if exhibit(name).with_intervals(setting)],
+            name for name in names if exhibit(name).over_seeds(setting)],
         "points": len(results),
         "failed": [_failure(outcome, setting) for outcome in results.failed],
         "headlines": headlines(setting, results), "claims": judged}

@@ -12,8 +12,7 @@ __all__ = ["headlines", "in_words"]
 def headlines(setting: Setting, results: Results) -> list[dict]:
     """Return the speedups of each full system, with each software profile, over each baseline.
 
-    ``mean`` over data sets and seeds, with the ends ``low`` and ``high`` of its interval (None with
-    one seed); ``speedups`` by data set, and their ``intervals``.
+    ``mean`` over data sets and seeds; ``speedups`` by data set.
     """
     rows = []
     for system in FULL_SYSTEMS:
@@ -22,24 +21,18 @@ def headlines(setting: Setting, results: Results) -> list[dict]:
                 for base in BASES:
                     found = Book(setting, results, software, base).speedups(system, workload)
                     mean = mean_of(found)
-                    low, high = (mean and mean.interval) or (None, None)
                     rows.append({
                         "system": system, "workload": workload, "software": software, "base": base,
-                        "mean": mean and mean.value, "low": low, "high": high,
-                        "speedups": {name: each and each.value for name, each in found.items()},
-                        "intervals": {name: each and each.interval and list(each.interval)
-                                      for name, each in found.items()}})
+                        "mean": mean and mean.value,
+                        "speedups": {name: each and each.value for name, each in found.items()}})
     return rows
 
 
 def in_words(row: dict) -> tuple[str, str]:
-    """Return the mean of a headline, and the speedups by data set, each with its interval."""
-    return (_factor(row["mean"], row["low"], row["high"]),
-            ", ".join(f"{name} {_factor(value, *(row['intervals'][name] or ()))}"
-                      for name, value in row["speedups"].items()))
+    """Return the mean of a headline, and the speedups by data set."""
+    return (_factor(row["mean"]),
+            ", ".join(f"{name} {_factor(value)}" for name, value in row["speedups"].items()))
 
 
-def _factor(value: float | None, low: float | None = None, high: float | None = None) -> str:
-    if value is None:
-        return "n/a"
-    return f"{value:.2f}x" + ("" if low is None else f" [{low:.2f}, {high:.2f}]")
+def _factor(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.2f}x"

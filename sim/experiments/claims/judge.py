@@ -52,9 +52,9 @@ def _verdict(claim: Claim, setting: Setting, results: Results, software: str, ba
 
 
 def _plain(value: Any) -> Any:
-    """Return values as JSON types; an estimate becomes ``value``, ``low`` and ``high``."""
+    """Return values as JSON types; an estimate becomes its mean."""
     if isinstance(value, Estimate):
-        return value.to_json()
+        return value.value
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
     return value

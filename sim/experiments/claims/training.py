@@ -82,10 +82,7 @@ def graph(book: Book) -> Verdict:
     agrees, why = above(*found.values()), ""
     if less is not None:
         why = f"It gains {_signed(less.value)} more in inference than in training"
-        if less.interval:
-            agrees = bool(agrees) and less.interval[0] > 0
-            why += ", by the seeds between " + " and ".join(map(_signed, less.interval))
-        why += "." if agrees else ": not more by what seeds and decimals can show."
+        why += "." if agrees else ": not more by what decimals can show."
     return Verdict(f"over the NIC alone, means: {times(found)}", agrees, why,
                    {"mean": found, **each})
 

@@ -7,7 +7,7 @@ __all__ = ["listed", "number", "share", "times"]
 
 
 def times(values: Found) -> str:
-    """Return factors in words, such as ``kaggle 2.84x, avazu 2.19x [2.15, 2.23]``."""
+    """Return factors in words, such as ``kaggle 2.84x, avazu 2.19x``."""
     return listed(values, factor)
 
 

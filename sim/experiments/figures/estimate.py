@@ -1,22 +1,13 @@
-"""Mean of a value over seeds, and its confidence interval.
-
-The interval is Student's, of 95 % confidence, over the seeds: it contains the mean of all seeds in
-19 of 20 such evaluations, if the variation over seeds is normally distributed.
-"""
+"""Mean of a value over seeds."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from math import atan, cos, pi, sin, sqrt
 from statistics import fmean, stdev
 
 from sim.evaluation.point import Point
 from sim.evaluation.store import Results
 
-__all__ = ["CONFIDENCE", "Estimate", "combined", "estimated", "mean_of", "student"]
-
-CONFIDENCE = 0.95
-"""Confidence of the intervals."""
+__all__ = ["Estimate", "combined", "estimated", "mean_of"]
 
 
 @dataclass(frozen=True)
@@ -38,32 +29,14 @@ class Estimate:
         """Standard deviation over seeds, 0 with one seed."""
         return stdev(value for _, value in self.by_seed) if len(self.by_seed) > 1 else 0.0
 
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """Lowest and highest mean of all seeds at `CONFIDENCE`; None with one seed."""
-        count = len(self.by_seed)
-        if count < 2:
-            return None
-        half = student(count - 1) * self.deviation / sqrt(count)
-        return self.value - half, self.value + half
-
-    def to_json(self) -> dict[str, float | None]:
-        """Return ``value``, ``low`` and ``high``; the last two are None without an interval."""
-        low, high = self.interval or (None, None)
-        return {"value": self.value, "low": low, "high": high}
-
     def __format__(self, form: str) -> str:
-        """Return the mean and, after it, the interval; a letter ``x`` behind ``form`` is a unit.
+        """Return the mean; a letter ``x`` behind ``form`` is a unit.
 
         >>> f"{Estimate(((1, 2.0), (2, 2.2))):.2fx}"
-        '2.10x [0.83, 3.37]'
+        '2.10x'
         """
         form, unit = (form[:-1], "x") if form.endswith("x") else (form, "")
-        said = f"{self.value:{form}}{unit}"
-        if self.interval is None:
-            return said
-        low, high = self.interval
-        return f"{said} [{low:{form}}, {high:{form}}]"
+        return f"{self.value:{form}}{unit}"
 
 
 def combined(function: Callable[..., float | None],
@@ -97,33 +70,3 @@ def estimated(results: Results, point: Point, metric: str,
              for seed in tuple(seeds) or (point.workload.seed,)}
     known = tuple((seed, value) for seed, value in found.items() if value is not None)
     return Estimate(known) if known else None
-
-
-@cache
-def student(freedom: int) -> float:
-    """Return the half-width of an interval of `CONFIDENCE`, in standard errors of a mean.
-
-    ``freedom``: degrees of freedom, the number of values minus 1. Computed by bisection of
-    Student's distribution, a finite sum for whole ``freedom`` (Abramowitz and Stegun, 26.7.3 and
-    26.7.4).
-    """
-    low, high = 0.0, 1e3
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        if _within(middle, freedom) < CONFIDENCE:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def _within(t: float, freedom: int) -> float:
-    """Return the probability of a value between ``-t`` and ``t``."""
-    angle = atan(t / sqrt(freedom))
-    odd = freedom % 2
-    term, total = (cos(angle) if odd else 1.0), 0.0
-    for number in range(1 + odd, freedom, 2):
-        total += term
-        term *= number / (number + 1) * cos(angle) ** 2
-    total *= sin(angle)
-    return 2 / pi * (angle + total) if odd else total

@@ -40,8 +40,8 @@ class Exhibit(ABC):
         """Return the points that must be measured; empty if it only describes data sets."""
         return []
 
-    def with_intervals(self, setting: Setting) -> bool:
-        """Return whether its values are means over all seeds of the setting, with intervals."""
+    def over_seeds(self, setting: Setting) -> bool:
+        """Return whether its values are means over all seeds of the setting."""
         return False
 
     @abstractmethod

@@ -16,5 +16,4 @@ EXHIBIT = Plot(
     "fig22", "Inference: speedup by technique", every_seed(side_by_side(_SYSTEMS, "inference")),
     speedups("inference"), Bars("speedup over BL, time per mini-batch"), demo=True,
     about="Time per mini-batch in steady state; the CSV also has mini-batches that run alone, and "
-          "the analytical value of everything on the NIC. Whiskers: the interval of the mean over "
-          "seeds.")
+          "the analytical value of everything on the NIC.")

@@ -14,5 +14,4 @@ _SYSTEMS: tuple[System, ...] = (
 EXHIBIT = Plot(
     "fig25", "Training: speedup by technique", every_seed(side_by_side(_SYSTEMS, "training")),
     speedups("training"), Bars("speedup over BL, samples per second"), demo=True,
-    about="All systems include the MLPs' all-reduce; the CSV also has speedups without it. "
-          "Whiskers: the interval of the mean over seeds.")
+    about="All systems include the MLPs' all-reduce; the CSV also has speedups without it.")

@@ -30,18 +30,16 @@ NAMES: tuple[str, ...] = (
     "fig26",
     "fig27",
     "alternate",
-    "tornado",
     "levels",
     "beyond",
     "en",
     "checks",
     "paper_like",
-    "montecarlo",
     "phase_map",
 )
 """Modules with an `EXHIBIT`, in the order of measuring and showing."""
 
-HEAVY = ("tornado", "montecarlo", "phase_map", "en")
+HEAVY = ("phase_map", "en")
 """Names that take half an hour or more each on two processors; ``all`` omits them."""
 
 RESULTS = "results"

@@ -1,6 +1,6 @@
 """Values of a figure or table as rows, and as a CSV file."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sim.evaluation.point import Point
 from sim.experiments.figures.estimate import Estimate
@@ -14,7 +14,7 @@ COLUMNS = ("dataset", "nodes", "mini_batch", "profile", "fidelity", "system", "m
 
 @dataclass(frozen=True)
 class Row:
-    """One value. ``low`` and ``high`` are the ends of its interval, None without an interval."""
+    """One value. ``low`` and ``high`` are the ends of its range, None without a range."""
 
     dataset: str
     nodes: int
@@ -32,9 +32,7 @@ class Row:
     def of(cls, point: Point, system: str, metric: str, found: Estimate | None,
            unit: str) -> "Row":
         """Return the row of a point's metric; ``found``: its estimate over seeds."""
-        low, high = (found and found.interval) or (None, None)
-        return replace(cls.at(point, system, metric, found and found.value, unit),
-                       low=low, high=high)
+        return cls.at(point, system, metric, found and found.value, unit)
 
     @classmethod
     def at(cls, point: Point, system: str, metric: str, value: float | None, unit: str) -> "Row":

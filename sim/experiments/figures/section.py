@@ -18,8 +18,7 @@ _ROWS = """\
 {% for row in rows %}
 <tr><td>{{ row.system }}</td><td>{{ row.dataset }}</td><td>{{ row.nodes }}</td>
 <td>{{ "{:,}".format(row.mini_batch) }}</td><td>{{ row.profile }}</td><td>{{ row.metric }}</td>
-<td class="n">{{ "n/a" if row.value is none else "%.3f" | format(row.value) }}
-{{ "" if row.low is none else "[%.3f, %.3f]" | format(row.low, row.high) }}</td></tr>
+<td class="n">{{ "n/a" if row.value is none else "%.3f" | format(row.value) }}</td></tr>
 {% endfor %}
 </table>
 {% for name, text in notes %}

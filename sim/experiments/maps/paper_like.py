@@ -41,7 +41,7 @@ class _PaperLike(Table):
                 for dataset in own.datasets for workload in WORKLOADS for software in own.softwares
                 for system in (*FULL_SYSTEMS, *BASES)]
 
-    def with_intervals(self, setting: Setting) -> bool:
+    def over_seeds(self, setting: Setting) -> bool:
         """Return whether there are several seeds; headlines use all of them."""
         return len(setting.seeds) > 1
 
@@ -49,7 +49,7 @@ class _PaperLike(Table):
         """Return the speedups in each setting."""
         return [Row(dataset, own.nodes, own.mini_batch(dataset), row["software"], own.fidelity,
                     row["system"].upper(), f"{row['workload']}_speedup_vs_{row['base']} [{name}]",
-                    value, "x", *(row["intervals"][dataset] or ()))
+                    value, "x")
                 for name, own in _settings(setting).items() for row in headlines(own, results)
                 for dataset, value in row["speedups"].items()]
 

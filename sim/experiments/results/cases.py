@@ -11,9 +11,12 @@ from sim.evaluation.point import Point, Task, in_words
 from sim.evaluation.search import Site
 from sim.evaluation.store import Store
 from sim.experiments.results.changes import CHANGES, Change
+from sim.experiments.sensitivity.constants import uncertain
+from sim.experiments.sensitivity.kinds import width_of
+from sim.experiments.sensitivity.spread import Spread
 
 __all__ = ["BASE", "CLUSTERS", "COMPARED", "FULL", "MOST_KEYS", "OWN", "WORKLOADS", "Case",
-           "Measured", "cases_of", "sizes_of"]
+           "Measured", "cases_of", "sizes_of", "values_of"]
 
 WORKLOADS = {
     "kaggle": (128, 2048),
@@ -56,18 +59,12 @@ class Measured(Task):
         return self.point.workload
 
     @property
-    def values(self) -> float:
-        """Values of the vectors that its trace looks up, about."""
-        of, model = self.workload, model_of(self.workload.dataset)
-        return of.samples * (of.warmup + of.measured) * model.keys * model.width
-
-    @property
     def effort(self) -> float:
         """Work, in values of vectors that NICs look up; the search of the baseline has the work of
         a tenth of them."""
         if not self.point.kind.has_nics:
-            return 0.1 * self.values
-        return self.values * (self.point.system.sampled or self.workload.samples) \
+            return 0.1 * values_of(self.workload)
+        return values_of(self.workload) * (self.point.system.sampled or self.workload.samples) \
             / self.workload.samples
 
     def measured(self, runs: Store | None) -> dict:
@@ -96,6 +93,7 @@ class Case:
     sampled: samples of the mini-batches that NICs run; None for all.
     systems: measurement of each system of `COMPARED`.
     changed: for each change, measurements of the baseline and of EN.
+    spread: measurement of the ratios over uncertain constants.
     why: reason why the row is not measured; None if it is.
     """
 
@@ -110,14 +108,23 @@ class Case:
     sampled: int | None
     systems: tuple[Measured, ...]
     changed: tuple[tuple[Change, Measured, Measured], ...]
+    spread: Spread
     why: str | None = None
 
-    def tasks(self) -> Iterator[Measured]:
-        """Yield all measurements, those of the row before its changes."""
+    def tasks(self) -> Iterator[Measured | Spread]:
+        """Yield all measurements, those of the row before its changes, the spread last."""
         if self.why is None:
             yield from self.systems
             for _, *both in self.changed:
                 yield from both
+            yield self.spread
+
+
+def values_of(workload: Workload) -> float:
+    """Return the values of the vectors that a workload's trace looks up, about."""
+    model = model_of(workload.dataset)
+    return (workload.samples * (workload.warmup + workload.measured) * model.keys
+            * model.dimension)
 
 
 def sizes_of(name: str, model: Model) -> tuple[int, ...]:
@@ -158,10 +165,13 @@ def _case(name: str, model: Model, cluster: str, size: int, data: tuple[str, ...
     by = {each.system: each for each in systems}
     changed = tuple((change, *(Measured(system, change.of(by[system].point), of.gpu_memory_bytes)
                                for system in (BASE, OWN))) for change in CHANGES)
+    base = by[BASE].point
+    spread = Spread(base, tuple((name, by[name].point) for name in COMPARED if name != BASE),
+                    tuple((each, width_of(each)) for each in uncertain(base.cluster)), seed=seed)
     keys = size * model.keys
     why = None if keys <= MOST_KEYS or data else (
         f"a mini-batch has {keys / 1e6:,.0f} million keys; at most {MOST_KEYS / 1e6:,.0f} million "
         "fit in 4 GB of memory")
     return Case(model.name if name not in DATASETS else name, cluster, of.nodes, size, of.software,
                 fidelity, points[0].workload.measured, points[0].workload.warmup,
-                by[OWN].point.system.sampled, systems, changed, why)
+                by[OWN].point.system.sampled, systems, changed, spread, why)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from sim.experiments.results.answer import EQUAL
 from sim.experiments.results.cases import BASE, COMPARED, FULL, MOST_KEYS, OWN
 from sim.experiments.results.picture import chart_of, line_of
+from sim.experiments.results.sensitivity import section_of
 from sim.page.content import Column, Figure, Page, Section, Table, Text
 
 __all__ = ["page_of"]
@@ -24,6 +25,7 @@ def page_of(found: Mapping, command: str) -> Page:
     return Page("EmberNIC: results", found["answer"], _picture(rows, command), [
         Section("Where EN is faster", parts),
         Section("What one change does", [_changes(rows)]),
+        section_of(found, command),
         Section("How the page is made", [Text(_method(rows), bullets=True)])], _setting(found))
 
 
@@ -48,34 +50,39 @@ def _picture(rows: Sequence[Mapping], command: str) -> Figure:
 
 
 def _table(rows: Sequence[Mapping]) -> Table:
-    ranged = any(row["low"] is not None for row in rows)
+    about = "5th to 95th percentile over the uncertain constants"
     columns = [
         "workload", "cluster", Column("mini-batch", ",d", "samples over all nodes"),
         Column(f"{BASE} us", ",.1f", "time per mini-batch of GPUs alone with tuned software"),
         Column("its bottleneck", about="the busiest resource: cpu (host threads), gpu, nccl "
                "(communicator), link (network), pcie_in and pcie_out (the GPU's link), nic"),
         Column("FS x", ".2f", f"how many times as fast as {BASE} the paper's full system is"),
+        Column("FS range", about=about),
         Column("EN x", ".2f", f"how many times as fast as {BASE} EmberNIC is"),
-        *([Column("5 % to 95 %", about="percentiles of EN x over the uncertain constants")]
-          if ranged else []),
+        Column("EN range", about=about),
         Column("EN's bottleneck"),
         *(Column(f"{name} B", ",.0f", f"network bytes per sample of {name}")
           for name in (BASE, "FS", "EN")),
         Column("largest change", about="the single fair change of both sides that moves EN x most"),
         Column("EN x after it", ".2f")]
-    return Table(columns, [_cells(row, ranged) for row in rows if row["ratios"][OWN]
+    return Table(columns, [_cells(row) for row in rows if row["ratios"][OWN]
                            or row["systems"][BASE]["interval_us"]],
                  "A row without EN x has its reason below.")
 
 
-def _cells(row: Mapping, ranged: bool) -> list:
+def _cells(row: Mapping) -> list:
     systems, largest = row["systems"], row["largest"]
-    interval = [None if row["low"] is None else f"{row['low']:.2f} to {row['high']:.2f}"] * ranged
     return [row["workload"], row["cluster"], row["mini_batch"],
             systems[BASE]["interval_us"], systems[BASE]["bottleneck"],
-            row["ratios"][FULL], row["ratios"][OWN], *interval, systems[OWN]["bottleneck"],
+            *(each for name in (FULL, OWN) for each in (row["ratios"][name], _range(row, name))),
+            systems[OWN]["bottleneck"],
             *(systems[name]["network_bytes_per_sample"] for name in COMPARED),
             largest and largest["change"], largest and largest["ratio"]]
+
+
+def _range(row: Mapping, name: str) -> str | None:
+    found = row["spread"][name]
+    return found and f"{found['low']:.2f} to {found['high']:.2f}"
 
 
 def _changes(rows: Sequence[Mapping]) -> Table:

@@ -16,10 +16,12 @@ from sim.evaluation.store import Store
 from sim.evaluation.sweep import Progress, sweep
 from sim.evaluation.trace import trace_key
 from sim.experiments.results.answer import answer_of
-from sim.experiments.results.cases import OWN, Case, Measured
+from sim.experiments.results.cases import OWN, Case, Measured, values_of
 from sim.experiments.results.page import page_of
 from sim.experiments.results.picture import chart_of
-from sim.experiments.results.rows import Intervals, csv_of, row_of_case
+from sim.experiments.results.rows import csv_of, row_of_case
+from sim.experiments.sensitivity.kinds import in_words
+from sim.experiments.sensitivity.spread import Spread
 from sim.files.identity import sources_of
 from sim.page.html import render
 from sim.page.png import write_png
@@ -34,8 +36,7 @@ FILES = ("results.json", "results.csv", "results.png", "results.html")
 
 def results(cases: Sequence[Case], output: str | Path, backend: str = "loky",
             jobs: int | None = None, progress: Progress | None = None,
-            how: Callable[[Point | Task], dict] | None = None, command: str = "",
-            intervals: Intervals | None = None) -> dict:
+            how: Callable[[Point | Task], dict] | None = None, command: str = "") -> dict:
     """Measure rows and write `FILES`.
 
     Parameters
@@ -45,12 +46,12 @@ def results(cases: Sequence[Case], output: str | Path, backend: str = "loky",
     backend, jobs, progress: see :func:`sim.evaluation.sweep.sweep`.
     how: measures a system; :func:`sim.evaluation.measure.measure` by default.
     command: further options of the command line, shown on the page.
-    intervals: percentiles of EN's ratio over constants; None without them.
 
     Returns
     -------
     The content of ``results.json``: ``schema``, ``version``, ``profiles`` (name to hash),
-    ``answer`` (where EN loses, and why), ``points``, ``failed``, and ``rows``, see
+    ``answer`` (where EN loses, and why), ``kinds`` (of uncertain constants: ``kind``, ``width``,
+    ``checks`` and ``constants``), ``points``, ``failed``, and ``rows``, see
     :func:`sim.experiments.results.rows.row_of_case`.
     """
     folder = Path(output)
@@ -59,11 +60,13 @@ def results(cases: Sequence[Case], output: str | Path, backend: str = "loky",
                   how or partial(measure, runs=store_of_runs((folder / "runs").absolute())),
                   Store(folder / "points", sources_of(measure)), backend, jobs, progress, _in_turn,
                   effort)
-    rows = [row_of_case(case, found, intervals) for case in cases]
+    rows = [row_of_case(case, found) for case in cases]
     made = {"schema": SCHEMA, "version": version("embernic"),
             "profiles": {name: digest for cluster in dict.fromkeys(case.cluster for case in cases)
                          for name, digest in hashes_of(load_cluster(cluster)).items()},
-            "answer": answer_of(rows), "points": len(found),
+            "answer": answer_of(rows),
+            "kinds": in_words(name for case in cases for name, _ in case.spread.widths),
+            "points": len(found),
             "failed": [{"point": outcome.point.in_words(), "error": outcome.error}
                        for outcome in found.failed], "rows": rows}
     write_whole(str(folder / "results.json"), json.dumps(made, indent=1, allow_nan=False) + "\n")
@@ -75,7 +78,8 @@ def results(cases: Sequence[Case], output: str | Path, backend: str = "loky",
     return made
 
 
-def _in_turn(tasks: list[Measured]) -> list[Measured]:
+def _in_turn(tasks: list[Measured | Spread]) -> list[Measured | Spread]:
     """Return the measurements of the largest traces first, and of equal traces in sequence: a
     process caches few traces."""
-    return sorted(tasks, key=lambda task: (-task.values, repr(trace_key(task.workload))))
+    return sorted(tasks, key=lambda task: (-values_of(task.workload),
+                                           repr(trace_key(task.workload))))

@@ -2,16 +2,15 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
 
 from sim.evaluation.compared import METRICS
 from sim.evaluation.store import Results
 from sim.experiments.results.cases import BASE, COMPARED, FULL, OWN, Case, Measured
 
-__all__ = ["COLUMNS", "Intervals", "csv_of", "row_of_case"]
-
-Intervals = Callable[[Case], tuple[float, float] | None]
-"""Returns the 5th and 95th percentile over constants of EN's ratio, None if not sampled."""
+__all__ = ["COLUMNS", "csv_of", "row_of_case"]
 
 COLUMNS = ("workload", "cluster", "mini_batch", "profile", "fidelity", "system", "metric", "value",
            "low", "high", "unit")
@@ -22,7 +21,11 @@ _METRICS = {"interval_us": "us", "service_us": "us", "bottleneck_us": "us",
 """Metrics of a system in the CSV file, with their units."""
 
 
-def row_of_case(case: Case, results: Results, intervals: Intervals | None = None) -> dict:
+PERCENTILES = {"low": 5, "median": 50, "high": 95}
+"""Percentiles of the ratios over uncertain constants, by name."""
+
+
+def row_of_case(case: Case, results: Results) -> dict:
     """Return a row.
 
     Returns
@@ -36,7 +39,12 @@ def row_of_case(case: Case, results: Results, intervals: Intervals | None = None
     share;
 
     ``systems``: rows of :func:`sim.evaluation.compared.row_of` by name; ``ratios``: times as fast
-    as the baseline, by system; ``low`` and ``high``: percentiles of EN's ratio, or None;
+    as the baseline, by system;
+
+    ``spread``: by system, None if not measured: ``low``, ``median`` and ``high``, percentiles of
+    the ratio over uncertain constants; ``above``, share of the draws above 1; ``ends``, ratios at
+    the least and largest value of each constant; ``held``, constants without their effect on the
+    NICs' own times;
 
     ``changes``: for each change ``change``, ``fair``, ``base_us``, ``own_us``, ``ratio`` (EN over
     the baseline, both with the change), ``why``; ``largest``: the fair change that moves the ratio
@@ -56,9 +64,10 @@ def row_of_case(case: Case, results: Results, intervals: Intervals | None = None
         row["notes"] = list(dict.fromkeys([*row["notes"], *each.pop("notes", [])]))
         each.pop("counts", None)
     base = found[BASE]["interval_us"]
-    low, high = (intervals and intervals(case)) or (None, None)
-    row |= {"systems": found, "low": low, "high": high,
-            "ratios": {name: _over(base, found[name]["interval_us"]) for name in (FULL, OWN)},
+    ratios = {name: _over(base, found[name]["interval_us"]) for name in (FULL, OWN)}
+    row |= {"systems": found, "ratios": ratios,
+            "spread": {name: ratio and _spread(case, name, results)
+                       for name, ratio in ratios.items()},
             "changes": [] if case.why else list(_changes(case, results))}
     if row["why"] is None and row["ratios"][OWN] is None:
         row["why"] = "; ".join(f"{name}: {each['why']}" for name, each in found.items()
@@ -74,6 +83,17 @@ def _metrics(task: Measured, results: Results) -> dict:
         return dict(outcome.metrics)
     return {"system": task.system, **dict.fromkeys(METRICS),
             "why": "not measured" if outcome is None else outcome.error}
+
+
+def _spread(case: Case, name: str, results: Results) -> dict | None:
+    """Return a system's ratios over uncertain constants; None if they are not measured."""
+    outcome = results.get(case.spread)
+    if outcome is None or outcome.metrics is None or name not in outcome.metrics["draws"]:
+        return None
+    draws = outcome.metrics["draws"][name]
+    return {**{each: float(np.percentile(draws, share)) for each, share in PERCENTILES.items()},
+            "above": float(np.mean(np.array(draws) > 1)),
+            **{each: outcome.metrics[each][name] for each in ("ends", "held")}}
 
 
 def _changes(case: Case, results: Results) -> Iterator[dict]:
@@ -116,8 +136,11 @@ def _values(row: Mapping) -> Iterator[tuple]:
         for metric, unit in _METRICS.items():
             yield name, metric, row["systems"][name][metric], None, None, unit
     for name, ratio in row["ratios"].items():
-        ends = (row["low"], row["high"]) if name == OWN else (None, None)
-        yield name, f"speedup_over_{BASE}", ratio, *ends, "x"
+        found = row["spread"][name] or {}
+        yield name, f"speedup_over_{BASE}", ratio, found.get("low"), found.get("high"), "x"
+        for constant, (low, high) in found.get("ends", {}).items():
+            yield (name, f"speedup_over_{BASE} over {constant}", ratio, min(low, high),
+                   max(low, high), "x")
     for each in row["changes"]:
         yield OWN, f"speedup_over_{BASE} with {each['change']}", each["ratio"], None, None, "x"
     yield "", "foreign_bags_per_distinct_foreign_row", row["bags_per_row"], None, None, "x"

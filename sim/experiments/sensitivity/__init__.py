@@ -1,1 +1,1 @@
-"""Monte Carlo: distribution of a speedup when all uncertain constants are drawn together."""
+"""Sensitivity: the ratio of systems while the uncertain constants change."""

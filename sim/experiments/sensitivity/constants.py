@@ -1,15 +1,19 @@
 """Uncertain constants: listed as unverified or second hand, and not measured since."""
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
 from host.systems.devices import profiles_of
 from host.toml.profile import load_profile
 from host.toml.provenance import Constant, constants
+from sim.evaluation.fields import Cluster
 
-__all__ = ["frozen", "frozen_on", "uncertain"]
+__all__ = ["frozen", "uncertain"]
+
+_UNCHARGED = ("cpu_",)
+"""Name prefixes of profiles that no compared system is charged, because no CPU computes."""
 
 
 @cache
@@ -20,24 +24,16 @@ def frozen() -> Mapping[str, str]:
             for profile, names in profiles.items() for name in names}
 
 
-def frozen_on() -> str:
-    """Return the first day of the list."""
-    return min(frozen().values())
-
-
-def uncertain(softwares: Iterable[str], gpu: str, without: tuple[str, ...] = ()
-             ) -> dict[str, Constant]:
-    """Return every uncertain constant of the profiles of an evaluation, by ``profile.constant``.
+def uncertain(cluster: Cluster) -> dict[str, Constant]:
+    """Return every uncertain constant of a cluster's profiles, by ``profile.constant``.
 
     A constant is uncertain if it is unverified or second hand, or if ``frozen.toml`` lists it and
     it has not been measured (status M). A better source alone does not remove it.
-
-    ``without``: name prefixes of profiles to skip.
     """
     listed = frozen()
-    profiles = {name: kind for software in softwares
-                for name, kind in profiles_of(software, gpu).items()}
+    profiles = profiles_of(cluster.software, cluster.gpu, cluster.link, cluster.network,
+                           cluster.inside)
     found = {f"{name}.{constant.name}": constant for name, kind in profiles.items()
-             if not name.startswith(without) for constant in constants(load_profile(name, kind))}
+             if not name.startswith(_UNCHARGED) for constant in constants(load_profile(name, kind))}
     return {name: constant for name, constant in found.items()
             if constant.uncertain or (name in listed and constant.status != "M")}

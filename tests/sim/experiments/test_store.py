@@ -19,7 +19,7 @@ from sim.evaluation.nic_run import RunOf, run_nics
 from sim.evaluation.point import Point
 from sim.evaluation.store import Store, plain
 from sim.evaluation.sweep import sweep
-from sim.experiments.sensitivity.tasks import LeftOut
+from sim.experiments.sensitivity.spread import Spread
 from sim.faults.measure import measure as faulty
 from sim.files import identity
 from sim.job.options import RunOptions
@@ -27,7 +27,7 @@ from sim.serving.measured import measured
 from tests.host.test_reading import LEFT
 from tests.sim.experiments.fakes import Spot, third
 
-LEFT_OUT = LeftOut(Point.named("bl-paper"), ())
+SPREAD = Spread(Point.named("bl-paper"), (), ())
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def test_profiles_and_data_count_with_their_contents(tmp_path):
     assert store.key(point) == keys[-1]
     # Also the data of a point's and a task's workload.
     asked = Point.named("bl-paper", data=(str(data),), format="criteo")
-    wanted = (asked, LeftOut(asked, ()), RunOf(RunOptions.of(), asked.workload))
+    wanted = (asked, Spread(asked, (), ()), RunOf(RunOptions.of(), asked.workload))
     before = [store.key(each) for each in wanted]
     data.write_text("1\n0\n1\n")
     assert not set(before) & {store.key(each) for each in wanted}
@@ -162,7 +162,7 @@ def test_a_changed_digit_counts_as_none(tmp_path):
     assert path.read_text() == text
 
 
-@pytest.mark.parametrize("made_by", [measure, run_nics, measured, faulty, LeftOut])
+@pytest.mark.parametrize("made_by", [measure, run_nics, measured, faulty, Spread])
 def test_a_version_covers_what_a_module_imports_and_nothing_above_it(made_by):
     graph = grimp.build_graph("rtl", "gen", "host", "sim")
     module = made_by.__module__
@@ -185,7 +185,7 @@ def test_what_measures_a_point_and_its_class_are_part_of_its_name(tmp_path, monk
         _forget_sources()
         return [Store(tmp_path, identity.sources_of(run_nics)).key(Spot("a")),
                 Store(tmp_path, identity.sources_of(measure)).key(Spot("a")),
-                Store(tmp_path, identity.sources_of(measure)).key(LEFT_OUT)]
+                Store(tmp_path, identity.sources_of(measure)).key(SPREAD)]
 
     def changed(name: str) -> list[bool]:
         monkeypatch.setattr(identity, "_paths", lambda: paths | {name: tmp_path / "other.py"})
@@ -199,7 +199,7 @@ def test_what_measures_a_point_and_its_class_are_part_of_its_name(tmp_path, monk
     assert changed("sim/run/run.py") == [True, True, True]
     assert changed("host/profiles/gpu_h100.toml") == [True, True, True]
     assert changed("sim/evaluation/measure.py") == [False, True, True]
-    assert changed("sim/experiments/sensitivity/tasks.py") == [False, False, True]
+    assert changed("sim/experiments/sensitivity/spread.py") == [False, False, True]
     assert changed("sim/page/page.html") == [False, False, False]
     assert changed("sim/experiments/figures/row.py") == [False, False, False]
     monkeypatch.undo()

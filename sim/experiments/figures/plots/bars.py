@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from sim.evaluation.store import Results
 from sim.experiments.figures.plots.entry import Entry
-from sim.experiments.figures.plots.metric import Metric, estimate_of
-from sim.experiments.figures.plots.panel import Panel, ends_of, missing
+from sim.experiments.figures.plots.metric import Metric, value_of
+from sim.experiments.figures.plots.panel import Panel, missing
 from sim.page import chart
 
 __all__ = ["Bars"]
@@ -20,10 +20,9 @@ class Bars(Panel):
                   entries: Sequence[Entry], marked: Sequence[Entry]) -> chart.Panel:
         """Return the panel of ``entries``."""
         names = [str(entry.x) for entry in entries]
-        found = [estimate_of(results, entry, metrics[0]) for entry in entries]
-        values = [each and each.value for each in found]
+        values = [value_of(results, entry, metrics[0]) for entry in entries]
         bars = chart.Series(
-            name=metrics[0].name, kind="bar", x=names, y=values, legend=False, **ends_of(found),
+            name=metrics[0].name, kind="bar", x=names, y=values, legend=False,
             colour=[chart.colour_of(name) for name in names],
             labels=["" if value is None else f"{value:.2f}" for value in values])
         return chart.Panel(title=title, y=chart.Axis(self.y_label), level=1,

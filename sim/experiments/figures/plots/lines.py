@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from sim.evaluation.store import Results
 from sim.experiments.figures.plots.entry import Entry
-from sim.experiments.figures.plots.metric import Metric, estimate_of
-from sim.experiments.figures.plots.panel import Panel, ends_of, missing
+from sim.experiments.figures.plots.metric import Metric, value_of
+from sim.experiments.figures.plots.panel import Panel, missing
 from sim.page import chart
 
 __all__ = ["Lines"]
@@ -30,14 +30,13 @@ class Lines(Panel):
         highest = 0.0
         for number, name in enumerate(dict.fromkeys(entry.series for entry in entries)):
             own = [entry for entry in entries if entry.series == name]
-            found = [estimate_of(results, entry, metric) for entry in own]
             line = chart.Series(
-                name=name, x=[self.place(entry) for entry in own], **ends_of(found),
-                y=[each and each.value for each in found],
+                name=name, x=[self.place(entry) for entry in own],
+                y=[value_of(results, entry, metric) for entry in own],
                 colour=chart.COLOURS[number % len(chart.COLOURS)])
             lines.append(line)
             values += line.y
-            highest = max([highest, *(end for end in (*line.y, *line.high) if end is not None)])
+            highest = max([highest, *(end for end in line.y if end is not None)])
         lines += self.rings(metrics, results, marked)
         return chart.Panel(title=title, series=lines, x=self._axis(entries),
                            y=chart.Axis(self.y_label, bounds=(0, 1.12 * highest or 1)),

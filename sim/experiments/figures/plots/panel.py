@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sim.evaluation.store import Results
-from sim.experiments.figures.estimate import Estimate
 from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.metric import Metric, value_of
 from sim.page import chart
 
-__all__ = ["Panel", "ends_of", "missing"]
+__all__ = ["Panel", "missing"]
 
 
 @dataclass(frozen=True)
@@ -42,15 +41,6 @@ class Panel(ABC):
         there = {place: value for place, value in found.items() if value is not None}
         return [chart.Series(name="RTL", kind="point", marker="ring", colour="#000000",
                              x=list(there), y=list(there.values()))] if there else []
-
-
-def ends_of(found: Sequence[Estimate | None]) -> dict[str, list[float | None]]:
-    """Return ``low`` and ``high`` of estimates, empty if no estimate has an interval."""
-    intervals = [each.interval if each else None for each in found]
-    if not any(intervals):
-        return {"low": [], "high": []}
-    return {name: [each and each[at] for each in intervals]
-            for at, name in enumerate(("low", "high"))}
 
 
 def missing(entries: Sequence[Entry], values: Sequence[float | None]) -> str:

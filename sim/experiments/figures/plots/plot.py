@@ -56,7 +56,7 @@ class Plot(Figure):
         return [point for entry in (*self.entries(setting), *self.marked(setting))
                 for point in entry.points]
 
-    def with_intervals(self, setting: Setting) -> bool:
+    def over_seeds(self, setting: Setting) -> bool:
         """Return whether entries are measured with several seeds."""
         return any(len(entry.seeds) > 1 for entry in self.entries(setting))
 

@@ -19,12 +19,17 @@ from sim.experiments.results.picture import Line, chart_of, line_of
 from sim.experiments.results.results import FILES, results
 from sim.experiments.results.rows import COLUMNS
 from tests.browser import looked, needs_chromium
+from sim.experiments.results.sensitivity import monte_carlo, section_of, strongest, tornado
+from sim.experiments.sensitivity.kinds import width_of
+from sim.experiments.sensitivity.spread import Spread
 
 MODELS = ("kaggle", "two_towers")
 
 
-def told(task: Measured) -> dict:
+def told(task: Measured | Spread) -> dict:
     """Return made-up metrics: EN is twice as fast on Kaggle, and a third as fast on bags."""
+    if isinstance(task, Spread):
+        return spread_of(task)
     one_hot = task.point.workload.name == "kaggle"
     us = {"bl-tuned": 30.0, "fs": 60.0, "en": 15.0 if one_hot else 90.0}[task.system]
     if task.point.cluster.wire == "float16" and task.system == "bl-tuned":
@@ -40,6 +45,16 @@ def told(task: Measured) -> dict:
             "why": None, "source": "made up", "notes": [],
             "counts": {"keys": 26.0, "bags": 26.0, "foreign_bags": 1000.0,
                        "foreign_rows": 500.0 if one_hot else 9000.0}}
+
+
+def spread_of(task: Spread) -> dict:
+    """Return made-up ratios: the draws are 0.01 to 1.01, doubled for EN; put_us matters most."""
+    draws = {"fs": [each / 100 for each in range(1, 102)],
+             "en": [each / 50 for each in range(1, 102)]}
+    ends = {name: {constant: [0.9, 3.0] if constant == "nccl_network.put_us" else [1.9, 2.0]
+                   for constant, _ in task.widths} for name in draws}
+    return {"nominal": {}, "draws": draws, "ends": ends, "source": "", "notes": [],
+            "held": {"fs": [], "en": ["gpu_h100.resident_multiprocessors"]}}
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +102,55 @@ def test_rows_ratios_and_changes(made):
     assert row["largest"]["change"] == "16-bit values between nodes"  # the larger one is not fair
 
 
+def test_ranges_of_the_ratios_are_percentiles_of_the_draws(made):
+    folder, found = made
+    row = found["rows"][0]
+    assert [row["spread"]["en"][name] for name in ("low", "median", "high", "above")] == \
+        pytest.approx([0.12, 1.02, 1.92, 51 / 101])
+    assert row["spread"]["fs"]["high"] == pytest.approx(0.96)
+    assert strongest(row["spread"]["en"])[0] == ("nccl_network.put_us", (0.9, 3.0))
+    with open(folder / "results.csv", newline="") as file:
+        values = {(each["system"], each["metric"]): each for each in csv.DictReader(file)
+                  if each["workload"] == "kaggle"}
+    own = values["en", "speedup_over_bl-tuned"]
+    assert (own["value"], own["low"], own["high"]) == ("2.0", "0.12", "1.92")
+    one = values["en", "speedup_over_bl-tuned over nccl_network.put_us"]
+    assert (one["value"], one["low"], one["high"]) == ("2.0", "0.9", "3.0")
+    # A system that is not measured has no range.
+    assert found["rows"][-1]["spread"]["fs"] is None
+    assert values["fs", "speedup_over_bl-tuned"]["low"]
+
+
+def test_the_baseline_of_the_draws_has_every_option():
+    for case in cases_of(("kaggle", "multi_hot")):
+        points = {each.system: each.point for each in case.systems}
+        assert case.spread.base == points["bl-tuned"] and not case.spread.base.system.fixed
+        assert case.spread.base.cluster.rdma and case.spread.base.flights[-1] == (16, 8)
+        assert dict(case.spread.others) == {name: points[name] for name in ("fs", "en")}
+        widths = dict(case.spread.widths)
+        assert widths["nccl_network.put_us"] == width_of("nccl_network.put_us")
+        assert not any(name.startswith("cpu_") for name in widths)
+
+
+def test_the_page_shows_uncertain_constants(made):
+    folder, found = made
+    page = (folder / "results.html").read_text()
+    for said in ("0.12 to 1.92", "All uncertain constants drawn together",
+                 "One uncertain constant at a time", "collectives over a network",
+                 "kaggle, h100, 128 samples, EN: gpu_h100.resident_multiprocessors"):
+        assert said in page, said
+    both, one = monte_carlo(found["rows"]), tornado(found["rows"])
+    bars = both.panels[0].series[0]
+    assert (bars.base[0], bars.base[0] + bars.x[0]) == pytest.approx((0.12, 1.92))
+    assert [panel.title for panel in one.panels] == ["kaggle, 128, h100", "two_towers, 512, h100"]
+    least, largest = one.panels[0].series
+    assert least.y[0] == "nccl_network.put_us" and least.x[0] == pytest.approx(0.9 - 2)
+    assert largest.x[0] == pytest.approx(3.0 - 2) and len(least.y) == 5
+    none = section_of({"rows": [row | {"spread": {"en": None, "fs": None}}
+                                for row in found["rows"]]}, "")
+    assert "Not measured" in none.parts[0].lines[0]
+
+
 def test_csv_and_json_have_the_same_figures(made):
     folder, found = made
     with open(folder / "results.csv", newline="") as file:
@@ -121,7 +185,7 @@ def test_page_states_losses_failures_and_changes(made):
 
 def test_a_failed_baseline_has_its_reason(tmp_path):
     def broken(task: Measured) -> dict:
-        if task.system == "bl-tuned":
+        if getattr(task, "system", "") == "bl-tuned":
             raise ValueError("bytes of a node must be at most 80 GB")
         return told(task)
 
