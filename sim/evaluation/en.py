@@ -6,6 +6,8 @@ from functools import cache
 from math import ceil
 from typing import Any, ClassVar
 
+import numpy as np
+
 from gen.base.settings import overridden
 from host.model import Model
 from host.systems import (
@@ -23,7 +25,7 @@ from host.systems import (
 from host.systems.nic_times import NicTimes
 from host.timing.clock import CYCLE_NS
 from host.wire.indices import MOST_INDICES, pooled_instead
-from rtl.config import LANES
+from rtl.config import LANES, NicConfig
 from sim.evaluation.fields import EnOptions, Fields, Options, SmartNicOptions
 from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, nic_part
@@ -79,6 +81,13 @@ def deliveries(point: Fields, trace: Trace, copied_rows: int) -> list[Delivery]:
     ``copied_rows`` rows."""
     small = tuple(rows <= copied_rows for rows in trace.model.rows)
     return [delivery_of(batch.samples, small, point.cluster.nodes) for batch in trace.measured]
+
+
+def most_slots(trace: Trace, copied_rows: int) -> int:
+    """Return the most slots of a sample in tables of more than ``copied_rows`` rows."""
+    large = np.array(trace.model.rows) > copied_rows
+    return max(int(np.maximum(batch.samples.bag_lengths[:, large], 1).sum(axis=1).max())
+               for batch in trace.batches)
 
 
 def least_times(model: Model, tuning: EnTuning, of: Delivery, samples: int) -> NicTimes:
@@ -174,7 +183,8 @@ class EmberNic(System):
 class EnSearch(Search):
     """Search of EN. The NICs depend on the option.
 
-    Delivery of unique vectors requires an index for each slot of a share, and delivery of
+    NICs hold the slots of a sample in tables that GPUs do not copy. Delivery of unique vectors
+    requires an index for each slot of a share, and delivery of
     interactions at most `INTERACTION_VECTORS` vectors, unless the point fixes it. NICs read rows
     themselves only if they see all their tables; ``ValueError`` if the point requires it and they
     do not.
@@ -187,6 +197,7 @@ class EnSearch(Search):
         super().__init__(site, all_reduce)
         self.nic = cache(self._nic if given is None else lambda tuning: given)
         self._delivered = cache(lambda rows: deliveries(site.point, site.trace, rows))
+        self._slots = cache(lambda rows: most_slots(site.trace, rows))
         self._every: list[EnTuning] = []
 
     def options(self, near: EnTuning | None = None) -> Sequence[EnTuning]:
@@ -245,7 +256,10 @@ class EnSearch(Search):
         return part
 
     def _fits(self, tuning: EnTuning) -> bool:
-        """Return whether NICs can deliver: an index for each slot, or the vectors of a result."""
+        """Return whether NICs hold every sample and can deliver: an index for each slot, or the
+        vectors of a result."""
+        if self._slots(tuning.copied_rows) > NicConfig.most_hold_vectors // 2:
+            return False
         if tuning.deliver == "interaction":
             return self.site.trace.model.tables + 1 <= INTERACTION_VECTORS
         return tuning.deliver != "unique" or all(
