@@ -189,6 +189,8 @@ class NicConfig:
     most_nodes: ClassVar[int] = 64
     most_rows: ClassVar[int] = 1 << 17
     """Largest ``nodes``, and most rows of a cache or table."""
+    most_hold_vectors: ClassVar[int] = 1 << 15
+    """Largest ``hold_vectors``."""
     unique_ways: ClassVar[int] = 8
     """Ways of a set of ``unique_keys``."""
 
@@ -214,7 +216,8 @@ class NicConfig:
                              f"not {self.policy!r}")
         for name, low, high in (("remote_in_flight", 4, 4096), ("misses_in_flight", 4, 4096),
                                 ("dedupe_in_flight", 4, 4096),
-                                ("scatter_entries", 4, 16384), ("hold_vectors", 8, 32768),
+                                ("scatter_entries", 4, 16384),
+                                ("hold_vectors", 8, self.most_hold_vectors),
                                 ("dense_vectors", 8, 16384),
                                 ("query_beats", 16, 4096), ("lookup_beats", 16, 16384),
                                 ("completion_slots", 2, 128)):

@@ -12,10 +12,17 @@ from host.systems.stage import Step
 from host.systems.tables import vector_bytes
 from host.systems.workload import Workload
 
-__all__ = ["CARD_BYTES", "FpgaDense", "all_on_nic", "not_applicable"]
+__all__ = ["CARD_BYTES", "NIC_DSP", "PRODUCT_DSP", "SLR_DSP", "FpgaDense", "all_on_nic",
+           "not_applicable"]
 
 CARD_BYTES = 8 * 10**9
 """Bytes of HBM on the card (PG276), which must hold a node's tables."""
+
+
+SLR_DSP, NIC_DSP, PRODUCT_DSP = 3_072, 903, 3
+"""DSPs of an SLR of the U280, of the NIC of preset ``kaggle``, and of an exact float32 multiplier,
+with subnormals: ``total`` and ``kaggle_float_multiplier`` of ``python -m gen --config kaggle
+--report``."""
 
 
 @dataclass(frozen=True)
@@ -24,13 +31,13 @@ class FpgaDense:
 
     Members
     -------
-    dsp: free DSPs in the NIC's SLR: 3,072 minus the 469 of the NIC.
+    dsp: free DSPs in the NIC's SLR.
     dsp_per_product: DSPs of an exact float32 multiplier.
     clock_mhz: clock of the NIC.
     """
 
-    dsp: int = 3072 - 469
-    dsp_per_product: int = 2
+    dsp: int = SLR_DSP - NIC_DSP
+    dsp_per_product: int = PRODUCT_DSP
     clock_mhz: float = 250.0
 
     def us(self, products: float) -> float:

@@ -6,6 +6,8 @@ from functools import cache, lru_cache
 from math import ceil
 from typing import Any, ClassVar
 
+import numpy as np
+
 from gen.base.settings import overridden
 from host.model import Model
 from host.systems import (
@@ -26,7 +28,7 @@ from host.systems import (
 from host.systems.nic_times import NicTimes
 from host.timing.clock import CYCLE_NS
 from host.wire.indices import MOST_INDICES, pooled_instead
-from rtl.config import LANES
+from rtl.config import LANES, NicConfig
 from sim.evaluation.fields import Fields, NicOptions, Options, SmartNicOptions
 from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, nic_part
@@ -88,6 +90,13 @@ def deliveries(point: Fields, trace: Trace, copied_rows: int) -> list[Delivery]:
 @lru_cache(maxsize=32)
 def _deliveries(trace: Trace, small: tuple[bool, ...], endpoints: int) -> tuple[Delivery, ...]:
     return tuple(delivery_of(batch.samples, small, endpoints) for batch in trace.measured)
+
+
+def most_slots(trace: Trace, copied_rows: int) -> int:
+    """Return the most slots of a sample in tables of more than ``copied_rows`` rows."""
+    large = np.array(trace.model.rows) > copied_rows
+    return max(int(np.maximum(batch.samples.bag_lengths[:, large], 1).sum(axis=1).max())
+               for batch in trace.batches)
 
 
 def least_times(model: Model, tuning: EnTuning, of: Delivery, samples: int) -> NicTimes:
@@ -162,10 +171,10 @@ class EmberNic(System):
 class EnSearch(Search):
     """Search of EN. The NICs depend on the option, so that a round changes few options.
 
-    Delivery of unique vectors requires an index for each slot of a share, and delivery of
-    interactions at most `INTERACTION_VECTORS` vectors, unless the point fixes it. NICs read rows
-    themselves only if they see all their tables; ``ValueError`` if the point requires it and they
-    do not.
+    NICs hold the slots of a sample in tables that GPUs do not copy. Delivery of unique vectors
+    requires an index for each slot of a share, and delivery of interactions at most
+    `INTERACTION_VECTORS` vectors, unless the point fixes it. NICs read rows themselves only if they
+    see all their tables; ``ValueError`` if the point requires it and they do not.
 
     Parameters: ``site``, ``all_reduce``; ``given``, NICs for every option, None to run the NICs of
     each option.
@@ -178,6 +187,7 @@ class EnSearch(Search):
         super().__init__(site, all_reduce)
         self._run = cache(self._nic if given is None else lambda tuning: given)
         self._delivered = cache(lambda rows: deliveries(site.point, site.trace, rows))
+        self._slots = cache(lambda rows: most_slots(site.trace, rows))
         self._every: list[EnTuning] = []
 
     def nic(self, tuning: EnTuning) -> NicPart:
@@ -251,10 +261,13 @@ class EnSearch(Search):
         return part
 
     def _fits(self, tuning: EnTuning) -> bool:
-        """Return whether NICs can deliver: an index for each slot, or the vectors of a result.
+        """Return whether NICs hold every sample and can deliver: an index for each slot, or the
+        vectors of a result.
 
         A NIC that serves several GPUs delivers a vector to each: it has no unique delivery.
         """
+        if self._slots(tuning.copied_rows) > NicConfig.most_hold_vectors // 2:
+            return False
         if tuning.deliver == "interaction":
             return self.site.trace.model.tables + 1 <= INTERACTION_VECTORS
         return tuning.deliver != "unique" or (self.site.point.cluster.gpus_per_nic == 1 and all(

@@ -7,8 +7,8 @@ from rtl.config import PRESETS, NicConfig
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 
-__all__ = ["check_fit", "check_units", "config_to_build", "fitting_nic", "preset_of",
-           "sizes_beyond"]
+__all__ = ["check_fit", "check_slots", "check_units", "config_to_build", "fitting_nic",
+           "preset_of", "sizes_beyond"]
 
 
 def preset_of(dimension: int) -> str:
@@ -19,10 +19,20 @@ def preset_of(dimension: int) -> str:
 def sizes_beyond(config: NicConfig, wanted: Mapping[str, int]) -> tuple[str, ...]:
     """Return ``field=value`` for each size in ``wanted`` that exceeds the size of ``config``.
 
-    The hold buffer gets a power of two.
+    The hold buffer gets a power of two. Raises as `check_slots` does.
     """
+    check_slots(wanted.get("hold_vectors", 0) // 2)
     return tuple(f"{name}={_power(size) if name == 'hold_vectors' else size}"
                  for name, size in wanted.items() if size > getattr(config, name))
+
+
+def check_slots(slots: int) -> None:
+    """Raise ``ValueError`` if no hold buffer has room for two samples of ``slots`` slots."""
+    most = NicConfig.most_hold_vectors // 2
+    if slots > most:
+        raise ValueError(f"slots of a sample must be at most {most}, half the largest "
+                         f"hold_vectors of a NIC, not {slots!r}: copy tables to all nodes, or "
+                         f"shorten bags")
 
 
 def _power(least: int) -> int:

@@ -18,6 +18,7 @@ from host.model import MODELS, Model, load_model
 from host.placement.shard import ShardPlan
 from host.samples import Samples
 from rtl.config import NicConfig
+from sim.job.fit import check_slots
 from sim.job.workload import GENERATED, MEASURED, Workload
 
 __all__ = ["SampleSource", "batcher_of", "check_warmup", "holdable", "most_mini_batches",
@@ -143,6 +144,7 @@ def holdable(batches: Iterable[MiniBatch], config: NicConfig) -> Iterator[MiniBa
         slots = batch.samples.slots
         most = int(slots.max(initial=0))
         if most > config.sample_slots:
+            check_slots(most)
             raise ValueError(f"hold_vectors must be at least {2 * most}, twice the slots of "
                              f"sample {batch.numbers[int(slots.argmax())]}, "
                              f"not {config.hold_vectors!r}")

@@ -124,7 +124,7 @@ def values_of(workload: Workload) -> float:
     """Return the values of the vectors that a workload's trace looks up, about."""
     model = model_of(workload.dataset)
     return (workload.samples * (workload.warmup + workload.measured) * model.keys
-            * model.dimension)
+            * model.width)
 
 
 def sizes_of(name: str, model: Model) -> tuple[int, ...]:

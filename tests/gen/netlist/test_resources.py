@@ -7,8 +7,10 @@ from gen.documents.generate import build_nic
 from gen.netlist.report import SLR, report_resources
 from gen.verilog.convert import to_verilog
 from gen.verilog.platform import VerilogPlatform
+from host.systems.all_on_nic import NIC_DSP, PRODUCT_DSP, SLR_DSP
 from rtl.cache import RemoteCache
 from rtl.config import preset
+from rtl.float.multiply import FloatMultiplier
 from rtl.formats import Opcode
 from rtl.network import RecordPackager, VectorPackager
 from tests.gen.designs import deep_blocks
@@ -43,6 +45,12 @@ def test_wide_blocks_are_not_deep(block):
     assert 1 < total["depth"] <= DEPTH, total["path"]
 
 
+@pytest.mark.thorough
+def test_the_system_on_the_card_has_multipliers_of_this_size():
+    assert SLR["dsp"] == SLR_DSP
+    assert report(FloatMultiplier(), "multiplier")["total"]["dsp"] == PRODUCT_DSP
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("training", SHARES)
 def test_kaggle_fits_one_slr(training):
@@ -53,4 +61,5 @@ def test_kaggle_fits_one_slr(training):
     total = found["total"]
     assert 1 < total["depth"] <= DEPTH, total["path"]
     assert total["lut"] and total["bram36"]
+    assert training or total["dsp"] == NIC_DSP
     assert {kind: total[kind] for kind in SLR if total[kind] > SHARES[training] * SLR[kind]} == {}

@@ -191,6 +191,19 @@ def test_no_interaction_of_more_vectors_than_a_nic_has():
     assert {each.deliver for each in EnSearch(Site.of(fewer), True).options()} == set(DELIVER)
 
 
+def test_samples_beyond_the_largest_hold_buffer_need_copies():
+    model = replace(load_model("kaggle"), rows=(500,) * 4 + (50_000,),
+                    bags=((4_096, 4_096),) * 4 + ((1, 1),), interaction="cat")
+    point = POINT.changed(dataset=model, mini_batch=2, nodes=2, warmup=1, measured=2)
+    assert min(each.copied_rows for each in EnSearch(Site.of(point), True).options()) >= 500
+    with pytest.raises(ValueError, match=r"^slots of a sample must be at most 16384, half the "
+                                         r"largest hold_vectors of a NIC, not 16385: copy"):
+        measure(point.changed(en=("copied_rows=0", "deliver=pooled")))
+    most = replace(model, bags=((4_095, 4_095), *model.bags[1:]))
+    fits = point.changed(dataset=most, en=("copied_rows=0", "deliver=pooled", "ring=true"))
+    assert measure(fits)["interval_us"] > 16_383 * 0.004
+
+
 def test_buffers_hold_the_largest_sample():
     """EN's own sizes, and those of a point, are not below the sizes that the samples require."""
     model = replace(load_model("kaggle"), rows=(5_000,), bags=((1_500, 1_500),), dimension=64,
