@@ -13,7 +13,7 @@ from rtl.formats import DescriptorKind
 __all__ = ["Workload", "repeated_bags", "workload_of"]
 
 _MOST_FLAGS = 1 << 28
-"""Bytes of flags at most that find distinct pairs."""
+"""Flags of distinct pairs at most at once, a byte each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,13 +162,15 @@ def _square(pairs: np.ndarray, nodes: int) -> np.ndarray:
 def _groups(group: np.ndarray, item: np.ndarray, items: int) -> np.ndarray:
     """Return the group of each distinct pair of a group and one of ``items`` items."""
     size = max(1, items)
-    pairs = group * np.int64(size) + item
-    most = (int(group.max()) + 1) * size if len(group) else 0
-    if most > _MOST_FLAGS:
-        return np.unique(pairs) // size
-    there = np.zeros(most, bool)  # several times as fast as a sort
-    there[pairs] = True
-    return np.flatnonzero(there) // size
+    count = int(group.max()) + 1 if len(group) else 0
+    block = max(1, _MOST_FLAGS // size)  # flags are several times as fast as a sort
+    found = []
+    for first in range(0, count, block):
+        mine = slice(None) if count <= block else (group >= first) & (group < first + block)
+        there = np.zeros(min(block, count - first) * size, bool)
+        there[(group[mine] - first) * np.int64(size) + item[mine]] = True
+        found.append(np.flatnonzero(there) // size + first)
+    return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
 def _tables_held(plan: ShardPlan, tables: np.ndarray) -> np.ndarray:
