@@ -55,7 +55,8 @@ def test_all_systems_are_measured_and_ordered(kaggle):
 
 def test_figures_are_those_of_the_point(kaggle):
     point = Point.named("bl-tuned", nodes=2, mini_batch=32, warmup=2, measured=2, gpu="gpu_h100",
-                        software="tuned_h100", link="pcie_h100", in_flight=None, per_graph=None)
+                        software="tuned_h100", link="pcie_h100", in_flight=None, per_graph=None,
+                        rdma=True)
     found = measure(point)
     row = next(row for row in kaggle["systems"] if row["system"] == "bl-tuned")
     for name in ("interval_us", "service_us", "samples_per_second"):
