@@ -122,7 +122,8 @@ def tuning_variants(training: bool, rdma: bool = False, repeats: bool = False,
     indices = tuple({"dedupe": dedupe, "host_indices": hosts, "grouped": grouped}
                     for dedupe, hosts, grouped in product(both, both, off if training else both)
                     if not (hosts and (dedupe or grouped)))
-    return (lookups, indices, *(tuple({name: value} for value in values) for name, values in own.items()),
+    return (lookups, indices,
+            *(tuple({name: value} for value in values) for name, values in own.items()),
             *host_variants(threads, key_bytes))
 
 

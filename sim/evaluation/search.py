@@ -172,6 +172,8 @@ class Search(ABC):
         self.step_options = StepOptions(site.training, all_reduce)
         self._bound, self._cost = cache(self._bound_of), cache(self._cost_of)
         self.fixed = fixed_of(self.kind, site.point.system.fixed) if self.kind else {}
+        if self.fixed.get("key_bytes", 8) < site.key_bytes:
+            raise ValueError("key_bytes must be 8: the tables have more than 2^32 rows")
         self.variants = open_variants(self.all_variants(), self.fixed)
 
     @abstractmethod
