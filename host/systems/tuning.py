@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TypeVar
 
 from host.systems.charge import longest_us
@@ -20,9 +21,9 @@ __all__ = ["EXCHANGES", "WIRES", "Tuning", "best", "least_interval_us", "tuning_
 
 _T = TypeVar("_T")
 
-EXCHANGES = ("nccl", "mpi", "gpu")
-"""Ways in which GPUs exchange data: NCCL, MPI between host memories, or stores of their kernels to
-the NIC and to other GPUs, without a call (RDMA)."""
+EXCHANGES = ("gpu", "nccl", "mpi")
+"""Ways in which GPUs exchange data: stores of their kernels to the NIC and to other GPUs without a
+call (RDMA), NCCL, or MPI between host memories."""
 
 WIRES = {"float32": 4, "float16": 2}
 """Bytes of a value between nodes by wire format. bfloat16 takes as many bytes as float16."""
@@ -111,14 +112,18 @@ def tuning_variants(training: bool, rdma: bool = False, repeats: bool = False,
     threads: most threads.
     """
     both, off = (False, True), (False,)
-    own = {"exchange": EXCHANGES if rdma else EXCHANGES[:2], "dedupe": both, "overlap": both,
-           "buckets": both if training else off, "copied_rows": copied_rows, "host_indices": both,
-           "grouped": off if training else both, "one_collective": off if training else both,
+    own = {"exchange": EXCHANGES if rdma else EXCHANGES[1:], "overlap": both,
+           "buckets": both if training else off, "copied_rows": copied_rows,
+           "one_collective": off if training else both,
            "communicators": (1, 2), "bags_once": both if repeats else off,
            "wire": tuple(WIRES)[:tuple(WIRES).index(wire) + 1]}
     lookups = tuple({"fused": fused, "joined": joined}
                     for fused, joined in ((True, False), (False, True), (False, False)))
-    return (lookups, *(tuple({name: value} for value in values) for name, values in own.items()),
+    indices = tuple({"dedupe": dedupe, "host_indices": hosts, "grouped": grouped}
+                    for dedupe, hosts, grouped in product(both, both, off if training else both)
+                    if not (hosts and (dedupe or grouped)))
+    return (lookups, indices,
+            *(tuple({name: value} for value in values) for name, values in own.items()),
             *host_variants(threads, key_bytes))
 
 

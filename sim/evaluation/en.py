@@ -220,12 +220,12 @@ class EnSearch(Search):
         return [min(group, key=lambda each: self._bound(Choice(flights, each)))
                 for group in found.values()]
 
-    def near(self, option: EnTuning) -> Sequence[EnTuning]:
+    def near(self, option: EnTuning, changes: int = 1) -> Sequence[EnTuning]:
         """Return the option, and options that differ from it in one alternative, or by the next set
         of copied tables."""
         rows = sorted({each.copied_rows for each in self.options()})
         allowed = set(self.options())
-        return [each for each in super().near(option) if each in allowed and abs(
+        return [each for each in super().near(option, changes) if each in allowed and abs(
             rows.index(each.copied_rows) - rows.index(option.copied_rows)) <= 1]
 
     def ways(self, option: EnTuning, few: bool = False) -> list[list[Step]]:

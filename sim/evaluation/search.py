@@ -136,18 +136,19 @@ class Choice:
 class Search(ABC):
     """Options of a system at a site, and the local search for the fastest.
 
-    A search begins at the best of a few options. Each round compares the options that differ in at
-    most ``changes`` alternatives, with each flight; it ends when none is faster. A bound that is
-    cheap to compute excludes most of them.
+    A search begins at the best options of each group (:meth:`apart`). A round compares the options
+    that differ in an alternative, with each flight; rounds end when none is faster. From the best
+    group, further rounds compare the options that differ in ``changes`` alternatives. A bound that
+    is cheap to compute excludes most options.
 
-    The extreme mini-batches represent all mini-batches while options are compared. The finalists of
-    each group (the best with one mini-batch per graph, and the best overall) are then compared on
-    all mini-batches.
+    The extreme mini-batches represent all mini-batches while options are compared. The finalists
+    (the best of each group of :meth:`apart`, with one mini-batch per graph and overall) are then
+    compared on all mini-batches.
 
     Members
     -------
     kind: class of the options, None for a system without options.
-    changes: alternatives that change at once.
+    changes: most alternatives that change at once.
     coarse: members whose combinations are compared first.
 
     Parameters: ``site``; ``all_reduce``, whether training sums the MLPs' gradients over the nodes.
@@ -162,6 +163,8 @@ class Search(ABC):
         self.step_options = StepOptions(site.training, all_reduce)
         self._bound, self._cost = cache(self._bound_of), cache(self._cost_of)
         self.fixed = fixed_of(self.kind, site.point.system.fixed) if self.kind else {}
+        if self.fixed.get("key_bytes", 8) < site.key_bytes:
+            raise ValueError("key_bytes must be 8: the tables have more than 2^32 rows")
         self.variants = open_variants(self.all_variants(), self.fixed)
 
     @abstractmethod
@@ -179,12 +182,12 @@ class Search(ABC):
             return None
         return start_of(self.kind(**self.fixed), self.variants, self.site.training)
 
-    def near(self, option: Any) -> Sequence[Any]:
+    def near(self, option: Any, changes: int = 1) -> Sequence[Any]:
         """Return ``option``, and the similar options that a round compares with it: the options
         with the fewest threads and communicators first, which win ties."""
         if option is None:
             return (None,)
-        return sorted((each for each in near(option, self.variants, self.changes)
+        return sorted((each for each in near(option, self.variants, changes)
                        if each.possible(self.site.training)),
                       key=lambda each: each.threads + each.communicators)
 
@@ -195,7 +198,8 @@ class Search(ABC):
         return every(option, own, self.site.training) if own else (option,)
 
     def apart(self, option: Any) -> Any:
-        """Return the group of an option; the search climbs from the best of each group."""
+        """Return the group of an option; the search finds the best of each group. A further group
+        cannot make the result worse."""
         return None
 
     def least_ways(self, option: Any) -> list[list[Step]]:
@@ -230,23 +234,24 @@ class Search(ABC):
                   for group in dict.fromkeys(map(self.apart, seeds))]
         found: list[Choice] = []
         for flights in point.sets_of_flights:
-            found += [self._climb(flights, own)
-                      for own in (*starts, *([each.option] for each in found))]
+            groups: dict[Any, list[Any]] = {}
+            for each in (*(each.option for each in found), *seeds):
+                groups.setdefault(self.apart(each), []).append(each)
+            found += [self._climb(flights, group, 1) for group in groups.values()]
+            found.append(self._climb(flights, [min(found, key=self._cost).option], self.changes))
         return self.pick([self.whole(choice) for choice in dict.fromkeys(found)])
 
-    def _climb(self, flights: Flights, options: Sequence[Any]) -> Choice:
-        """Return the best of ``options``, improved until no similar option of its group is faster.
-        """
-        chosen, before = self._compare(flights, options), None
-        while chosen != before:
-            group = self.apart(chosen.option)
-            before, chosen = chosen, self._compare(flights, [
-                each for each in self.near(chosen.option) if self.apart(each) == group])
-        return chosen
-
-    def _compare(self, flights: Flights, options: Sequence[Any]) -> Choice:
-        return best([Choice((flight,), each) for each in options for flight in flights
-                     if self.allows(each, *flight)], self._bound, self._cost)
+    def _climb(self, flights: Flights, options: Sequence[Any], changes: int) -> Choice:
+        """Return the best of ``options`` of a group, improved until no option of the group that
+        differs in ``changes`` alternatives is faster."""
+        before, group = None, self.apart(options[0])
+        while True:
+            chosen = best([Choice((flight,), each) for each in options for flight in flights
+                           if self.allows(each, *flight) and self.apart(each) == group],
+                          self._bound, self._cost)
+            if chosen == before:
+                return chosen
+            before, options = chosen, self.near(chosen.option, changes)
 
     def _bound_of(self, choice: Choice) -> tuple[float, float]:
         """Return a lower bound of the cost of a choice."""

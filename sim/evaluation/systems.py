@@ -61,6 +61,12 @@ class BlTuned(System):
 
     tuning: ClassVar[type[HostTuning] | None] = Tuning
 
+    def check(self, point: Fields) -> None:
+        """Raise ``ValueError`` for options that the cluster excludes."""
+        super().check(point)
+        if "exchange=gpu" in point.system.fixed and not point.cluster.rdma:
+            raise ValueError("exchange must be nccl or mpi, not 'gpu': the cluster has no rdma")
+
     def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> Search:
         """Return the search over the options of :class:`host.systems.Tuning`."""
         return _Tuned(site, all_reduce)
@@ -70,13 +76,11 @@ class _Tuned(Search):
     """Search of bl-tuned."""
 
     kind = Tuning
-    coarse = frozenset({"exchange", "dedupe", "host_indices", "copied_rows", "bags_once"})
+    coarse = frozenset({"exchange", "dedupe", "host_indices", "grouped", "copied_rows", "bags_once"})
 
     def __init__(self, site: Site, all_reduce: bool):
         super().__init__(site, all_reduce)
         self._step = cache(self._step_of)
-        if self.fixed.get("exchange") == "gpu" and not site.devices.rdma:
-            raise ValueError("exchange must be nccl or mpi, not 'gpu': the cluster has no rdma")
 
     def all_variants(self) -> tuple[Variants, ...]:
         """Return the alternatives of the options that can matter at this site."""

@@ -49,6 +49,16 @@ def test_a_framework_calls_mpi_once_for_each_collective():
         MpiCollectives(MPI, topology, call_us=-1)
 
 
+def test_kernels_store_to_peers_without_a_collective():
+    traffic = Topology(FLAT).uniform(40_000)
+    # Three peers of two at once, 6 us each round; 120,000 bytes at 10,000 per microsecond.
+    assert NcclCollectives(NCCL, Topology(FLAT)).puts(traffic) == Cost(
+        2 * 6 + 12, 12.0, {"link": 12.0})
+    # The other GPU of the host takes a hop of LL, and those of the other host a store.
+    assert NcclCollectives(NCCL, Topology(HOSTS)).puts(traffic).overhead_us == 6 + 0.5
+    assert NcclCollectives(NCCL, Topology(FLAT)).puts(np.eye(4)) == Cost()
+
+
 def test_nccl_groups_peers():
     topology = Topology(FLAT)
     nccl = NcclCollectives(NCCL, topology)

@@ -5,9 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from host.devices.copies import CopyTime
 from host.devices.dense_work import LEVELS, mlp
 from host.devices.nccl import NcclCollectives
 from host.devices.topology import Topology, TopologyProfile
+from host.placement.shard import ShardPlan
 from host.samples import Samples
 from host.systems import (
     PHASES,
@@ -19,13 +21,16 @@ from host.systems import (
     breakdown,
     cpu_mpi,
     every,
+    fixed_of,
     least_interval_us,
+    named_of,
     near,
     schedule,
     tuning_variants,
     workload_of,
 )
 from host.systems.charge import longest_us
+from host.timing.pcie import PcieProfile
 from tests.host.systems.simple import MODEL, TUNED, devices, workload
 
 INFERENCE, TRAINING = StepOptions(), StepOptions(training=True)
@@ -218,3 +223,116 @@ def copied(w):
     rows = np.array([(1, 2)] * int(w.samples.sum()))
     samples = Samples.one_hot(np.zeros((len(rows), 2), np.float32), np.zeros(len(rows)), rows)
     return workload_of(samples, MODEL, plan)
+
+
+PLAIN = Tuning(dedupe=False, copied_rows=0)
+
+
+def link_us(w, tuning: Tuning, phase: str) -> float:
+    """Return the time of a phase's bytes on slow links."""
+    return sum(stage.us for stage in bl_tuned(w, slow_links(), INFERENCE, tuning).stages
+               if stage.phase == phase and "link" in stage.resources)
+
+
+def names(w, tuning: Tuning, options: StepOptions = INFERENCE) -> list[str]:
+    """Return the names of a step's stages, once each."""
+    return list(dict.fromkeys(stage.name for stage in bl_tuned(
+        w, devices(software=TUNED), options, tuning).stages))
+
+
+def test_short_keys_and_short_values_take_half_of_the_bytes():
+    w = workload()
+    for phase, changed in (("input_all_to_all", {"key_bytes": 4}),
+                           ("embedding_all_to_all", {"wire": "float16"})):
+        assert link_us(w, replace(PLAIN, **changed), phase) == pytest.approx(
+            link_us(w, PLAIN, phase) / 2)
+    # A kernel at either end converts the vectors, and in training the gradients.
+    assert [name for name in names(w, replace(PLAIN, wire="float16")) if "format" in name] == [
+        "to the format between nodes", "from the format between nodes"]
+    found = [sum("format" in stage.name and "gpu" in stage.resources for stage in bl_tuned(
+        w, devices(software=TUNED), TRAINING, replace(PLAIN, wire=wire)).stages)
+        for wire in ("float16", "float32")]
+    assert found == [4, 0]
+
+
+def test_equal_bags_are_sent_once_and_copied_at_the_requester():
+    w, once = workload(rows=((1, 2),) * 8), replace(PLAIN, bags_once=True)
+    for phase in ("input_all_to_all", "embedding_all_to_all"):
+        assert link_us(w, once, phase) == pytest.approx(link_us(w, PLAIN, phase) / 4)
+    more = "vectors of equal bags"
+    assert more in names(w, once) and more not in names(w, PLAIN)
+    assert "gradients of equal bags" in names(w, once, TRAINING)
+    copied_us = [next(stage.us for stage in bl_tuned(w, slow_copies(), INFERENCE, tuning).stages
+                      if stage.name == "inputs" and "pcie_in" in stage.resources)
+                 for tuning in (PLAIN, once)]
+    # Eight bags of a node: an index each, in place of three quarters of the keys and offsets.
+    dense, key = 4 * MODEL.dense * 4, 8
+    assert copied_us == pytest.approx([dense + 2 * key * 8, dense + 2 * key * 2 + key * 8])
+    # Without equal bags, nothing changes.
+    other = workload(rows=((1, 2), (3, 4), (5, 6), (7, 8)))
+    assert names(other, once) == names(other, PLAIN)
+
+
+def slow_copies():
+    """Return devices whose copies move a byte per microsecond."""
+    d = devices(software=TUNED)
+    return replace(d, copies=CopyTime(PcieProfile("slow", 0.5, 1e-3), TUNED))
+
+
+def bags_of(*lengths: int, placement: str = "even"):
+    """Return the workload of a sample per node with bags of these keys in table 0."""
+    keys = np.arange(sum(lengths)) % 10
+    samples = Samples(np.zeros((len(lengths), 2), np.float32), np.zeros(len(lengths), np.float32),
+                      np.array([[length, 0] for length in lengths], np.int32),
+                      np.zeros(len(keys), np.int32), keys)
+    return workload_of(samples, MODEL, ShardPlan.deal(MODEL, 2, placement))
+
+
+def test_hosts_wait_for_the_sizes_of_bags_that_vary():
+    d = devices(software=TUNED)
+    fixed, varied = bags_of(3, 3), bags_of(2, 4)
+    assert (fixed.varies, varied.varies) == (False, True)
+    step = bl_tuned(varied, d, INFERENCE, PLAIN)
+    # MPI's message, the framework's call and the latency come before the graph.
+    assert longest_us(step) - longest_us(bl_tuned(fixed, d, INFERENCE, PLAIN)) == pytest.approx(
+        10 + 4 + 1, abs=1e-3)
+    assert step.stages[0].name == "sizes" and 0 in step.calls
+    for tuning in (replace(PLAIN, exchange="gpu"), replace(PLAIN, host_indices=True)):
+        assert ("sizes" in names(varied, tuning)) == (tuning.exchange != "gpu")
+    # Dedupe makes sizes vary whatever the bags; kernels that exchange do not need them.
+    for exchange in ("nccl", "gpu"):
+        found = names(fixed, Tuning(copied_rows=0, exchange=exchange))
+        assert ("sizes" in found) == (exchange == "nccl")
+    assert "sizes" in {stage.name for stage in bl_paper(varied, d, INFERENCE).stages}
+
+
+def test_partial_vectors_of_hashed_rows_are_added_at_the_requester():
+    whole, hashed = (bags_of(5, 5, placement=placement) for placement in ("even", "row"))
+    assert (hashed.bags.sum(axis=1) > hashed.whole).all() and hashed.whole.tolist() == [1, 1]
+    for w, there in ((whole, False), (hashed, True)):
+        assert ("sums of partial vectors" in names(w, PLAIN)) == there
+        assert any(stage.name == "sums of partial vectors" for stage in bl_paper(
+            w, devices(), INFERENCE).stages) == there
+
+
+def test_kernels_exchange_without_a_communicator():
+    w, d = workload(), devices(software=TUNED)
+    step = bl_tuned(w, d, INFERENCE, replace(PLAIN, exchange="gpu"))
+    found = schedule([step]).busy
+    assert "nccl" not in found and found["link"] > 0
+    # Each exchange: a kernel of 2, a store, and a node that waits; NCCL has a base of 7, a hop of 2.
+    gpu = d.gpu.gpu
+    assert longest_us(step) - longest_us(bl_tuned(w, d, INFERENCE, PLAIN)) == pytest.approx(
+        2 * (2 + d.nccl.nccl.put_us + gpu.word_us - (7 + 2)), abs=1e-3)
+
+
+def test_options_that_cannot_be():
+    for given, message in (({"exchange": "tcp"}, "exchange must be one of gpu, nccl, mpi"),
+                           ({"wire": "int8"}, "wire must be one of float32, float16"),
+                           ({"key_bytes": 2}, "key_bytes must be 8 or 4, not 2"),
+                           ({"threads": 0}, "threads must be between 1 and 16, not 0"),
+                           ({"copied_rows": -1}, "copied_rows must be at least 0, not -1")):
+        with pytest.raises(ValueError, match=message):
+            Tuning(**given)
+    assert fixed_of(Tuning, named_of(Tuning(wire="float16", threads=2))) == vars(
+        Tuning(wire="float16", threads=2))

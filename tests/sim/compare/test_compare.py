@@ -78,6 +78,40 @@ def test_a_model_of_bags_from_a_file(bags, tmp_path):
     assert by["bl-tuned"]["network_bytes_per_sample"] < by["fs"]["network_bytes_per_sample"]
 
 
+def test_an_option_is_fixed_for_the_systems_that_have_it(kaggle):
+    """Each single change is an option of all systems that have the part."""
+    given = ["threads=1", "one_collective=false", "communicators=1", "exchange=nccl"]
+    result = api.compare(cluster="h100", nodes=2, mini_batch=32, measured=2, placement="even",
+                         fixed=given)
+    by, free = ({row["system"]: row for row in each["systems"]} for each in (result, kaggle))
+    for system, row in by.items():
+        assert row["interval_us"] >= 0.99 * free[system]["interval_us"]
+        assert "1 thread" in row["options"][2] and "gpu" not in row["options"][2].split(", ")
+    assert by["bl-tuned"]["interval_us"] > 1.5 * free["bl-tuned"]["interval_us"]
+    assert by["fs"]["interval_us"] == free["fs"]["interval_us"]
+    assert "2 threads" in free["bl-tuned"]["options"][2]
+    assert (result["fixed"], result["wire"], kaggle["fixed"]) == (given, "float32", [])
+
+
+def test_a_format_that_nics_lack_is_marked():
+    given = {"cluster": "h100", "nodes": 2, "mini_batch": 4096, "measured": 2, "fixed": [
+        "copied_rows=0", "threads=1", "exchange=nccl", "bags_once=false", "fused=true",
+        "overlap=true", "dedupe=false", "grouped=false", "one_collective=false"]}
+    rows = {}
+    for wire in ("float32", "float16"):
+        result = api.compare(system=["bl-tuned"], wire=wire, **given)
+        rows[wire] = result["systems"][0]
+        assert result["notes"] == []
+    assert rows["float16"]["network_bytes_per_sample"] < (
+        0.8 * rows["float32"]["network_bytes_per_sample"])
+    assert rows["float16"]["interval_us"] < rows["float32"]["interval_us"]
+    assert "float16 between nodes" in rows["float16"]["options"][2]
+    marked = api.compare(wire="float16", cluster="h100", nodes=2, mini_batch=16, measured=2,
+                         system=["bl-tuned", "fs"])
+    assert marked["notes"] == ["float16 between nodes is available to bl-tuned only: NICs send "
+                               "float32"]
+
+
 def test_copies_do_not_lose_the_bags_of_other_tables(bags):
     result = api.compare(model=bags, cluster="h100", nodes=2, mini_batch=64, measured=2,
                          system=["en"])
@@ -138,7 +172,12 @@ def test_rows_of_a_long_history_come_from_one_node(bags):
     ({"nodes": 1}, "nodes must be at least 2"),
     ({"model": "criteo"}, "model must be one of"),
     ({"cluster": "nope"}, "cluster must be one of"),
-    ({"measured": 1}, "measured must be at least 2")])
+    ({"measured": 1}, "measured must be at least 2"),
+    ({"wire": "int4"}, "wire must be one of float32, float16, not 'int4'"),
+    ({"fixed": ["thread=1"]}, "fixed must name one of threads, .*, not 'thread=1'"),
+    ({"fixed": ["threads=x"]}, "threads must be an integer"),
+    ({"cluster": "paper", "fixed": ["exchange=gpu"], "system": ["bl-tuned"]},
+     "exchange must be nccl or mpi, not 'gpu': the cluster has no rdma")])
 def test_mistakes(options, message):
     with pytest.raises(ValueError, match=message):
         api.compare(**options)

@@ -45,8 +45,6 @@ def test_the_choice_makes_no_baseline_slower(dataset, fixed):
     assert chosen.interval_us <= single.interval_us + 1e-6
     assert single.per_graph == 1
     assert single.interval_us == interval_us(single.steps, single.in_flight)
-    # A graph of several saves collectives if one call serves them all.
-    assert (chosen.interval_us < 0.95 * single.interval_us) == (not fixed)
 
 
 def test_the_thread_of_the_full_system_rings_launches_and_waits_once_for_four():
