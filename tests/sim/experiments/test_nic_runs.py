@@ -1,13 +1,16 @@
 """Runs of NICs: counts after the warm-up, and runs that points share."""
 
+from dataclasses import replace
 
 import pytest
 from filelock import FileLock
 
 from host.systems import Devices
+from host.timing.gpu import GpuProfile
+from host.toml.profile import load_profile
 from sim.evaluation import nic_run
 from sim.evaluation.measure import measure
-from sim.evaluation.nic import cache_rows, options_of
+from sim.evaluation.nic import as_nics_see, cache_rows, options_of
 from sim.evaluation.nic_run import NicRun, Record, RunOf, all_runs, run_nics
 from sim.evaluation.point import Point
 from sim.evaluation.store import Store
@@ -157,3 +160,29 @@ def test_nics_that_run_half_the_samples_take_half_the_time_and_are_multiplied():
 def test_sampled_is_for_smaller_mini_batches_of_inference(fields):
     with pytest.raises(ValueError, match="sampled must be at most the 32 samples"):
         Point.named("lc", **{"mini_batch": 32} | fields)
+
+
+def test_gpus_that_serve_nics_alike_share_runs():
+    as_is = replace(load_profile("gpu_rtx8000", GpuProfile), memory_bandwidth_gb_s=672.0,
+                    access_bytes=64, gather_fraction=1.0, float32_tflops=16.3, gemm_fraction=1.0)
+    seen = as_nics_see(as_is, 64)
+    for fields in ({"stream_fraction": 0.5}, {"access_bytes": 32}, {"poll_us": 1.0},
+                   {"multiprocessors": 7}, {"block_bytes": 512},
+                   {"gather_fraction": 0.5, "memory_bandwidth_gb_s": 1344.0},
+                   {"gather_fraction": 0.5, "memory_bandwidth_gb_s": 2688.0, "access_bytes": 128},
+                   {"gemm_fraction": 0.5, "float32_tflops": 32.6}):
+        assert as_nics_see(replace(as_is, **fields), 64) == seen
+    for fields in ({"launch_us": 2.0}, {"kernel_us": 1.0}, {"access_bytes": 128},
+                   {"gather_fraction": 0.5}, {"gemm_fraction": 0.5}, {"call_us": 3.0}):
+        assert as_nics_see(replace(as_is, **fields), 64) != seen
+
+
+def test_a_run_takes_as_long_with_what_nics_see_of_a_gpu_as_with_its_profile():
+    plain = options()
+    gpu = replace(plain.workload.gpu, access_bytes=128, gather_fraction=0.3, gemm_fraction=0.1,
+                  stream_fraction=0.2, multiprocessors=5, block_bytes=77, poll_us=9.0)
+    trace = trace_of(Point.named("lc+rc", nodes=2, mini_batch=16, warmup=2, measured=4,
+                                 window=32).workload)
+    runs = [run_nics(replace(plain, workload=replace(plain.workload, gpu=each)), trace.batches)
+            for each in (gpu, as_nics_see(gpu, 64))]
+    assert runs[0] == runs[1]
