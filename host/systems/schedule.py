@@ -2,8 +2,8 @@
 
 A dispatcher that starts stages when resources are free has anomalies: a faster stage can change the
 order and delay other stages (R. L. Graham, "Bounds on multiprocessing timing anomalies", 1969).
-Here every time is a maximum of sums of durations; a faster stage or resource therefore never makes
-a time longer.
+Here every time is a maximum of sums of durations, or grows with them (:func:`among_us`); a faster
+stage or resource therefore never makes a time longer.
 """
 
 from collections.abc import Hashable, Sequence
@@ -207,8 +207,8 @@ def steady_us(steps: Sequence[Step], in_flight: int) -> float:
     """Return the mean interval of ``steps``, repeated forever, in microseconds per step.
 
     The interval is the time of the busiest resource, or the mean length of a step among the others
-    (:func:`among_us`) divided by ``in_flight``, whichever is longer. On an H100, lengths grow by the
-    same time with each step in flight, from 4 to 16 steps
+    (:func:`among_us`) divided by ``in_flight``, whichever is longer. On an H100, each further step
+    in flight makes a step longer by about the same time, from 4 to 16 steps
     (``host/measurements/gpu_h100_threads_readings.csv``); the busiest resource alone does not
     explain it. For other resources, the model assumes a static order of calls, as of a thread
     that waits for the oldest step and then launches the next, in which steps delay each other only
