@@ -18,8 +18,8 @@ class Kernels:
     Members
     -------
     us: duration on an idle GPU.
-    share: share of the GPU's multiprocessors that they occupy, on average over the duration; at
-        least one multiprocessor.
+    share: share of the GPU that they take from kernels beside them, on average over the duration;
+        at least one multiprocessor.
     memory_share: share of the memory bandwidth that they occupy, on average.
     """
 
@@ -36,9 +36,12 @@ class GpuTime:
     it fills (Williams, Waterman and Patterson, "Roofline", Commun. ACM 52(4), 2009), and its reads
     in sequence at ``read_us`` each. The profile's fractions reduce these rates. A multiprocessor
     computes whole tiles of a product, in as many waves as necessary; any other kernel fills a
-    multiprocessor per ``block_bytes``. Kernels of other mini-batches may use the rest.
-    ``kernel_us`` and reads in sequence are latencies, not a use of the GPU. ``kernel_us`` was
-    measured with kernels without work, and measured rates exclude it.
+    multiprocessor per ``block_bytes``. ``kernel_us`` and reads in sequence are latencies, not a use
+    of the GPU. ``kernel_us`` was measured with kernels without work, and measured rates exclude it.
+
+    Kernels of other mini-batches may use the rest of the GPU, but disturb each other: a kernel
+    beside others takes its multiprocessors for its time over ``beside_fraction``, and the whole GPU
+    for ``beside_us``.
 
     Parameters: ``gpu``; ``software``.
     """
@@ -87,8 +90,9 @@ class GpuTime:
         least = 1 / self.gpu.multiprocessors
         if not us:
             return Kernels(0.0, least, 0.0)
-        return Kernels(us / operation.operators,
-                       max(least, self.share(operation) * self.busy_us(operation) / us),
+        held = max(least * us, self.share(operation) * self.busy_us(operation))
+        taken = held / self.gpu.beside_fraction + operation.kernels * self.gpu.beside_us
+        return Kernels(us / operation.operators, min(1.0, taken / us),
                        self.memory_us(operation) / us)
 
     def call_us(self, operation: Operation) -> float:

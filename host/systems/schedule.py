@@ -2,15 +2,15 @@
 
 A dispatcher that starts stages when resources are free has anomalies: a faster stage can change the
 order and delay other stages (R. L. Graham, "Bounds on multiprocessing timing anomalies", 1969).
-Here every time is a maximum of sums of durations; a faster stage or resource therefore never makes
-a time longer.
+Here every time is a maximum of sums of durations, or grows with them (:func:`among_us`); a faster
+stage or resource therefore never makes a time longer.
 """
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush, heapreplace
 from itertools import pairwise
-from math import inf
+from math import inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -18,11 +18,16 @@ import numpy as np
 from host.systems.charge import earliest_ends
 from host.systems.stage import Step
 
-__all__ = ["Passage", "Schedule", "Use", "busy_us", "passage_of", "schedule", "steady_us"]
+__all__ = ["SHARED", "Passage", "Schedule", "Use", "among_us", "busy_us", "kernels_us",
+           "passage_of", "schedule", "steady_us"]
 
 
 _EXACT = 1 + 1e-12
 """Tolerance for rounding errors in sums of durations."""
+
+
+SHARED = "gpu"
+"""Resource on which stages of several steps run side by side and disturb each other."""
 
 
 class Use(NamedTuple):
@@ -40,10 +45,16 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A step alone. Members: ``alone_us``, its length; ``uses``, of each resource."""
+    """A step alone.
+
+    Members: ``alone_us``, its length; ``uses``, of each resource; ``kernels_us``, the time in which
+    kernels run; ``taken_us``, the work of its kernels, which delays kernels of other steps.
+    """
 
     alone_us: float
     uses: tuple[Use, ...]
+    kernels_us: float = 0.0
+    taken_us: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -92,7 +103,29 @@ def passage_of(step: Step) -> Passage:
             alone = served
         uses.append(Use(resource, each[0][0], sum(job[1] for job in each),
                         min(job[2] for job in each)))
-    return Passage(alone, tuple(uses))
+    taken = sum(use.work for use in uses if use.resource == SHARED)
+    return Passage(alone, tuple(uses), min(alone, kernels_us(step)), taken)
+
+
+def kernels_us(step: Step) -> float:
+    """Return the total time of the kernels of a step."""
+    return sum(stage.us for stage in step.stages if SHARED in stage.resources)
+
+
+def among_us(alone_us: float, kernels_us: float, delay_us: float) -> float:
+    """Return the length of a step among others whose kernels disturb its kernels.
+
+    The other steps delay it by their work times the share of its length in which its kernels run:
+    length = alone + delay * (length - rest) / length, where rest is the time without kernels.
+    Schweitzer's approximation of a closed queueing network (E. D. Lazowska et al., "Quantitative
+    System Performance", 1984, chapter 6), for equal steps and a queue that is empty when a step is
+    alone.
+
+    alone_us, kernels_us: see `Passage`. delay_us: work of the kernels of all other steps in flight.
+    """
+    rest = alone_us - kernels_us
+    half = (alone_us + delay_us) / 2
+    return half + sqrt(max(0.0, half * half - delay_us * rest))
 
 
 def _served(jobs: Sequence[tuple[float, float, float]]) -> float:
@@ -138,7 +171,9 @@ def schedule(steps: Sequence[Step], in_flight: int = 1,
 
     Step k is released when step k - ``in_flight`` has finished, but not before its arrival or
     before step k - 1. Each resource serves the steps in their order. A step ends when it has had
-    its time alone, and when each resource has served it and the steps before it.
+    its time among the steps in flight at its release (:func:`among_us`), and when each resource has
+    served it and the steps before it. Its time is no longer than if it waited for the end of some
+    of these steps.
 
     Raises ``ValueError`` for ``in_flight`` below 1, or arrivals that are too few or not ascending.
     """
@@ -156,7 +191,10 @@ def schedule(steps: Sequence[Step], in_flight: int = 1,
         if number >= in_flight:
             now = max(now, finished[number - in_flight])
         passage = found[id(step)]
-        end = now + passage.alone_us
+        others = sorted(end for end in finished[-in_flight:] if end > now)
+        end = min(at + among_us(passage.alone_us, passage.kernels_us,
+                                (len(others) - ended) * passage.taken_us)
+                  for ended, at in enumerate((now, *others)))
         for resource, head, work, tail in passage.uses:
             served[resource] = max(served.get(resource, 0.0), now + head) + work
             end = max(end, served[resource] + tail)
@@ -168,21 +206,27 @@ def schedule(steps: Sequence[Step], in_flight: int = 1,
 def steady_us(steps: Sequence[Step], in_flight: int) -> float:
     """Return the mean interval of ``steps``, repeated forever, in microseconds per step.
 
-    The interval is the time of the busiest resource, or the mean length of a step alone divided by
-    ``in_flight``, whichever is longer. The model assumes a static order of calls, as of a thread
+    The interval is the time of the busiest resource, or the mean length of a step among the others
+    (:func:`among_us`) divided by ``in_flight``, whichever is longer. On an H100, each further step
+    in flight makes a step longer by about the same time, from 4 to 16 steps
+    (``host/measurements/gpu_h100_threads_readings.csv``); the busiest resource alone does not
+    explain it. For other resources, the model assumes a static order of calls, as of a thread
     that waits for the oldest step and then launches the next, in which steps delay each other only
     at a saturated resource. A dispatcher that starts the oldest ready stage makes steps bunch, and
     needs more.
     """
     found = _passages(steps)
     busy: dict[Hashable, float] = {}
-    alone = 0.0
+    alone = kernels = taken = 0.0
     for step in steps:
         passage = found[id(step)]
         alone += passage.alone_us
+        kernels += passage.kernels_us
+        taken += passage.taken_us
         for use in passage.uses:
             busy[use.resource] = busy.get(use.resource, 0.0) + use.work
-    return max(alone / in_flight, *busy.values(), 0.0) / len(steps)
+    length = among_us(alone, kernels, (in_flight - 1) * taken)
+    return max(length / in_flight, *busy.values(), 0.0) / len(steps)
 
 
 def _passages(steps: Sequence[Step]) -> dict[int, Passage]:

@@ -15,6 +15,7 @@ from host.systems.options import (
     Variants,
     host_variants,
 )
+from host.systems.schedule import SHARED, among_us, kernels_us
 from host.systems.stage import Step
 
 __all__ = ["EXCHANGES", "WIRES", "Tuning", "best", "least_interval_us", "tuning_variants"]
@@ -130,7 +131,8 @@ def tuning_variants(training: bool, rdma: bool = False, repeats: bool = False,
 def least_interval_us(steps: Sequence[Step], in_flight: int, per_graph: int = 1) -> float:
     """Return a lower bound of the mean interval of ``steps``, in microseconds per step.
 
-    The bound is the busiest resource, or the mean step length divided by ``in_flight``.
+    The bound is the busiest resource, or the mean step length among the others (:func:`among_us`)
+    divided by ``in_flight``.
 
     per_graph: steps that share the calls of the host, see :func:`host.systems.in_one_graph`.
     """
@@ -145,8 +147,10 @@ def least_interval_us(steps: Sequence[Step], in_flight: int, per_graph: int = 1)
                 shared[number] + (per_graph - 1) * step.calls[number]) / per_graph
             for name, share in stage.uses:
                 busy[name] = busy.get(name, 0.0) + share * us
-    alone = sum(map(longest_us, steps)) / in_flight
-    return max(alone, *busy.values(), 0.0) / len(steps)
+    alone = [longest_us(step) for step in steps]
+    kernels = sum(min(us, kernels_us(step)) for us, step in zip(alone, steps))
+    delay = (in_flight - per_graph) * busy.get(SHARED, 0.0)
+    return max(among_us(sum(alone), kernels, delay) / in_flight, *busy.values(), 0.0) / len(steps)
 
 
 def best(candidates: Iterable[_T], least: Callable[[_T], tuple[float, ...]],

@@ -43,6 +43,9 @@ class GpuProfile:
     flush_reads: reads of its own last write that a device needs before it may signal completion; 0
         if PCIe writes become visible in order.
     read_us: latency of a read from GPU memory whose address depends on an earlier read.
+    beside_fraction: fraction of a multiprocessor's rate that kernels side by side reach.
+    beside_us: time of the whole GPU that a kernel takes from kernels beside it, in addition to its
+        work.
     source: source of each number, see :mod:`host.toml.provenance`.
     """
 
@@ -65,6 +68,8 @@ class GpuProfile:
     flush_reads: int = 1
     bar_gib: float = 0.25
     read_us: float = 0.0
+    beside_fraction: float = 1.0
+    beside_us: float = 0.0
     source: dict[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
@@ -73,11 +78,11 @@ class GpuProfile:
                      "word_us", "resident_multiprocessors", "bar_gib"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, not {getattr(self, name)!r}")
-        for name in ("gather_fraction", "stream_fraction", "gemm_fraction"):
+        for name in ("gather_fraction", "stream_fraction", "gemm_fraction", "beside_fraction"):
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be above 0 and at most 1, "
                                  f"not {getattr(self, name)!r}")
-        for name in ("kernel_us", "read_us", "call_us", "flush_reads"):
+        for name in ("kernel_us", "read_us", "call_us", "flush_reads", "beside_us"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)!r}")
         check_source(self)

@@ -204,17 +204,18 @@ def as_nics_see(gpu: GpuProfile, row_bytes: int) -> GpuProfile:
     """Return a profile that gives NIC runs the same times, equal for all GPUs that do so.
 
     Runs with equal options are shared, so fields that NICs never read are set to constants:
-    multiprocessors, streams, and the factors of the memory rate. The bandwidth is the rate at which
-    rows of ``row_bytes`` are read, and ``float32_tflops`` is the rate of products. ``launch_us``
-    already contains a resident kernel's ``poll_us``. Checks of the BAR size use the original
-    profile.
+    multiprocessors, streams, effects of kernels side by side, and the factors of the memory rate.
+    The bandwidth is the rate at which rows of ``row_bytes`` are read, and ``float32_tflops`` is the
+    rate of products. ``launch_us`` already contains a resident kernel's ``poll_us``. Checks of the
+    BAR size use the original profile.
     """
     rate = (gpu.memory_bandwidth_gb_s * gpu.gather_fraction
             * (row_bytes / max(row_bytes, gpu.access_bytes)))
     return replace(gpu, memory_bandwidth_gb_s=rate, gather_fraction=1.0, access_bytes=1,
                    float32_tflops=gpu.float32_tflops * gpu.gemm_fraction, gemm_fraction=1.0,
                    stream_fraction=1.0, multiprocessors=1, block_bytes=1, poll_us=1.0, word_us=1.0,
-                   resident_multiprocessors=1, flush_reads=0, bar_gib=SEEN_GIB, source={})
+                   resident_multiprocessors=1, flush_reads=0, bar_gib=SEEN_GIB, beside_fraction=1.0,
+                   beside_us=0.0, source={})
 
 def late_us(share: int) -> float:
     """Return the time of a late bottom MLP for ``share`` samples, in microseconds.

@@ -11,6 +11,7 @@ from math import log2
 from statistics import median
 from typing import Any, TypeVar
 
+from host.calibrate.gpu.beside import with_beside
 from host.calibrate.gpu.items.en import HALVES
 from host.calibrate.gpu.items.rates import OPERATORS
 from host.calibrate.reading import Book
@@ -163,10 +164,10 @@ def derive_profiles(name: str, book: Book) -> Profiles:
     def of(kind: type[T], shipped: str, prefix: str) -> T:
         return _filled(load_profile(shipped, kind), name.replace("gpu_", prefix, 1), book)
 
-    return Profiles(of(GpuProfile, "gpu_rtx8000", "gpu_"),
+    tuned = of(SoftwareProfile, "software_tuned", "software_tuned_")
+    return Profiles(with_beside(of(GpuProfile, "gpu_rtx8000", "gpu_"), tuned, book),
                     of(PcieProfile, "pcie_gen3x16", "pcie_"),
-                    of(SoftwareProfile, "software_eager", "software_eager_"),
-                    of(SoftwareProfile, "software_tuned", "software_tuned_"))
+                    of(SoftwareProfile, "software_eager", "software_eager_"), tuned)
 
 
 def _filled(base: T, name: str, book: Book) -> T:

@@ -9,6 +9,7 @@ from host.devices.operation import Operation
 from host.devices.software import SoftwareProfile
 from host.measurements.readings import h100_us
 from host.model import MODELS
+from host.systems.schedule import among_us
 from host.timing.gpu import GpuProfile
 from host.toml.profile import load_profile
 from sim.experiments.checks.check import Check, Comparison, geometric_mean, percent
@@ -48,18 +49,16 @@ def _mlps(gpu: GpuTime) -> Iterator[Check]:
 
 
 def _beside(gpu: GpuTime) -> Iterator[Check]:
-    """Yield graphs with several top MLPs in parallel, as each MLP's share of the time.
-
-    Ours is a lower bound: no kernel waits for another mini-batch.
-    """
+    """Yield graphs with several top MLPs in parallel, as each MLP's share of the time."""
     layers = MODELS["kaggle"].top_layers
     for samples in (32, 128):
         work = mlp(samples, layers, 1)
         alone = _us(gpu, work) + gpu.gpu.kernel_us
-        held = sum(gpu.share(each) * gpu.busy_us(each) for each in work)
+        taken = gpu.run(*work).busy["gpu"]
         for count in _BESIDE[1:]:
             yield _check(f"{count} top MLPs of {samples} samples side by side, each",
-                         max(held, alone / count), f"branches.{count}.mlp.{samples}_us", samples)
+                         among_us(alone, alone, (count - 1) * taken) / count,
+                         f"branches.{count}.mlp.{samples}_us", samples)
 
 
 def _lookups(gpu: GpuTime) -> Iterator[Check]:

@@ -1,14 +1,18 @@
 """Profiles adopt measured values, also in fields that the list does not know."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import pytest
 
 from host.calibrate.gpu import profiles
+from host.calibrate.gpu.beside import half, with_beside
+from host.calibrate.gpu.items.en import CASES, IN_FLIGHT
 from host.calibrate.gpu.profiles import derive_profiles
 from host.calibrate.reading import Book, number
+from host.devices.gpu_time import GpuTime
 from host.devices.software import SoftwareProfile
 from host.measurements.readings import h100_rows, h100_us
+from host.systems.schedule import among_us
 from host.timing.gpu import GpuProfile
 from host.toml.profile import load_profile
 
@@ -140,3 +144,20 @@ def test_the_profiles_that_ship_are_those_of_the_readings_that_ship():
             if name != "source":
                 assert getattr(ships, name) == (
                     pytest.approx(value, rel=1e-5) if isinstance(value, float) else value)
+
+
+def test_kernels_side_by_side_follow_from_two_sizes():
+    """The model of a GPU with known constants gives the readings, and they give the constants."""
+    gpu = replace(load_profile("gpu_h100", GpuProfile), beside_fraction=0.8, beside_us=0.2)
+    software = load_profile("software_tuned_h100", SoftwareProfile)
+    book, alone, call = Book(), 80.0, 5.0
+    for name, samples, _ in CASES:
+        taken = GpuTime(gpu, software).run(*half(name, samples)).busy["gpu"]
+        length = among_us(alone, alone - call - gpu.launch_us, (IN_FLIGHT - 1) * taken)
+        for what, us in (("alone", alone), ("interval", length / IN_FLIGHT), ("call", call)):
+            book.add(number(f"en.{name}.{samples}.tuned.1.{what}_us", us, what, "us"))
+    plain = replace(gpu, beside_fraction=1.0, beside_us=0.0)
+    found = with_beside(plain, software, book)
+    assert (found.beside_fraction, found.beside_us) == pytest.approx((0.8, 0.2))
+    assert found.source["beside_us"].startswith("[M] en.kaggle.32.tuned.1.alone_us, ")
+    assert with_beside(plain, software, Book()) is plain

@@ -131,6 +131,11 @@ def test_what_kernels_fill():
     assert (short.us, short.share, short.memory_share) == (1.25, 0.2, 0.2)
     # A kernel holds at least one multiprocessor.
     assert gpu.kernels(SHORT).share == 0.1
+    # Beside others, it takes its multiprocessors for longer and the GPU for a time per kernel, but
+    # no more than the GPU.
+    beside = GpuTime(replace(gpu.gpu, beside_fraction=0.5, beside_us=0.25), EAGER)
+    assert beside.kernels(Operation("x", streamed_bytes=25_000)).share == pytest.approx(0.6)
+    assert beside.kernels(LONG).share == 1 and beside.kernels(LONG).us == gpu.kernels(LONG).us
 
 
 def test_products_run_on_the_multiprocessors_that_their_tiles_fill():

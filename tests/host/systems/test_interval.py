@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from host.calibrate.gpu.beside import half, taken_us
+from host.devices.gpu_time import GpuTime
+from host.devices.software import SoftwareProfile
+from host.measurements.readings import h100_us
 from host.systems import Part, Step, busy_us, least_interval_us, schedule, steady_us
+from host.systems.schedule import among_us
+from host.timing.gpu import GpuProfile
+from host.toml.profile import load_profile
 
 NAMES = ("cpu", "gpu", "nccl", "link")
 
@@ -98,3 +105,45 @@ def test_an_interval_is_no_shorter_than_the_bound_and_alone_that_of_the_steps(st
         max(sum(float(schedule([each]).finished[0]) for each in steps), *busy_us(
             steps).values(), 0) / len(steps))
     assert steady_us(steps, 1000) >= max(busy_us(steps).values(), default=0) / len(steps) - 1e-9
+
+
+def test_kernels_of_other_steps_delay_a_step_by_their_share_of_its_length():
+    """A kernel of 8 us takes half of the GPU; 4 us of a step have no kernel."""
+    one = step((4, None), (8, Part("gpu", 0.5)))
+    for depth in (1, 2, 4, 16):
+        length = depth * steady_us([one], depth)
+        assert length == pytest.approx(12 + (depth - 1) * 4 * (length - 4) / length)
+        # Steps in flight that start each other reach the same interval.
+        finished = schedule([one] * 400, depth).finished
+        assert (finished[-1] - finished[-201]) / 200 == pytest.approx(length / depth, rel=0.01)
+    # Without another step, and without kernels, nothing is delayed.
+    assert among_us(12, 8, 0) == 12 and among_us(12, 0, 5) == 12
+
+
+@pytest.mark.parametrize("case", [f"{name}{form}" for name in ("kaggle.32", "kaggle.128",
+                                                              "terabyte.512")
+                                  for form in ("", ".tf32")])
+def test_a_measured_step_in_flight_grows_by_the_same_time_with_each_other_step(case):
+    """Lengths with 8 in flight follow from those alone and with 16, to 12 %. The busiest resource
+    alone, or the length alone, is a quarter too short."""
+    found, rest = h100_us(), 8.0
+    like = case.replace("128", "32")  # a small graph takes the same time alone
+    alone = found[f"en.{like}.tuned.1.alone_us"]
+    for threads in (2, 4):
+        last, middle = (found[f"threads.{case}.{depth}.{threads}_us"] for depth in (16, 8))
+        taken = taken_us(alone, last, rest, 16)
+        assert among_us(alone, alone - rest, 15 * taken) == pytest.approx(16 * last)
+        assert among_us(alone, alone - rest, 7 * taken) / 8 == pytest.approx(middle, rel=0.12)
+        assert max(alone / 8, last) < 0.93 * middle
+
+
+@pytest.mark.parametrize("samples", [128, 2048])
+def test_another_run_of_graphs_in_flight_agrees(samples):
+    """Four graphs of a whole DLRM in flight, from their length alone and the model's kernels."""
+    gpu = GpuTime(load_profile("gpu_h100", GpuProfile),
+                  load_profile("software_tuned_h100", SoftwareProfile))
+    taken = gpu.run(*half("kaggle", samples)).busy["gpu"]
+    name = f"dlrm.kaggle.{samples}"
+    alone = h100_us()[f"{name}.graphed_us"]
+    assert among_us(alone, alone - 8, 3 * taken) / 4 == pytest.approx(
+        h100_us()[f"{name}.interval_us"], rel=0.1)
