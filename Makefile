@@ -27,9 +27,12 @@ demo: $(STAMP)
 	$(BIN)/python -m gen --config kaggle --output $(OUT)/verilog
 	$(BIN)/python -m sim run --config kaggle --nodes 4 --samples 2048 --mini-batch 128 \
 		--json $(OUT)/run.json --picture $(OUT)/run.png
-	$(BIN)/python -m sim reproduce --demo --jobs $(JOBS) --output $(OUT)/claims
+	$(BIN)/python -m sim compare --model kaggle --cluster h100 --output $(OUT)/compare/kaggle
+	$(BIN)/python -m sim compare --model multi_hot --mini-batch 512 --cluster h100 \
+		--output $(OUT)/compare/multi_hot
 	@echo "Verilog: $(OUT)/verilog   results: $(OUT)/run.json   picture: $(OUT)/run.png"
-	@echo "claims of the paper, figures: $(OUT)/claims/index.html"
+	@echo "systems compared, one key per table: $(abspath $(OUT))/compare/kaggle/index.html"
+	@echo "systems compared, bags of keys: $(abspath $(OUT))/compare/multi_hot/index.html"
 
 test: $(STAMP)
 	$(TESTS) -m "not slow and not thorough" --costs=$(OUT)/test.csv

@@ -38,8 +38,8 @@ class ExtraError(ImportError):
 
 def installation(extra: str) -> str:
     """Return the instruction for the installation of ``extra``."""
-    commands = [f"pip install 'embernic[{extra}]'", *filter(None, [_BESIDE.get(extra)])]
-    return f"install the extra with {' and '.join(commands)}"
+    commands = [f"pip install --editable '.[{extra}]'", *filter(None, [_BESIDE.get(extra)])]
+    return f"install the extra in the repository with {' and '.join(commands)}"
 
 
 def require(module: str, by: str) -> ModuleType:

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from host.toml.schema import read_toml
-from rtl.config import ROW_BITS, TABLE_BITS, check_dimension
+from rtl.config import LANES, ROW_BITS, TABLE_BITS
 
-__all__ = ["AVAZU_ROWS", "INTERACTIONS", "KAGGLE_ROWS", "MODELS", "POOLINGS", "RULES",
-           "TERABYTE_ROWS", "Model", "TableFile", "load_model", "model_files", "model_names"]
+__all__ = ["AVAZU_ROWS", "INTERACTIONS", "KAGGLE_ROWS", "MODELS", "MOST_VALUES", "POOLINGS",
+           "RULES", "TERABYTE_ROWS", "Model", "TableFile", "load_model", "model_files",
+           "model_names", "padded"]
 
 KAGGLE_ROWS = (
     1460, 583, 10131227, 2202608, 305, 24, 12517, 633, 3, 93145, 5683, 8351593, 3194, 27, 14992,
@@ -35,8 +36,20 @@ POOLINGS = ("sum", "mean")
 INTERACTIONS = ("dot", "cat")
 """Operations that combine a sample's dense and pooled vectors: DLRM's ``arch_interaction_op``."""
 
+MOST_VALUES = 256
+"""Values of a vector at most."""
+
 RULES = ("clicks", "first_key", "drawn", "histogram")
 """How generated samples draw the keys of a bag, see :mod:`host.data.rules`."""
+
+
+def padded(dimension: int) -> int:
+    """Return the dimension of a NIC for vectors of ``dimension`` values: 4, 8 or a multiple of 16.
+    """
+    for held in (4, 8):
+        if dimension <= held:
+            return held
+    return -(-dimension // LANES) * LANES
 
 
 @dataclass(frozen=True)
@@ -47,13 +60,17 @@ class Model:
     -------
     name: appears in reports and selects a reader's defaults.
     rows: rows of each embedding table.
-    dimension: float32 values of an embedding vector: 4, 8 or a multiple of 16, at most 256.
+    dimension: float32 values of a dense vector, and of the vectors of each table without an own
+        dimension: 1 to 256.
     dense: number of dense features.
     bottom: widths of the bottom MLP's layers after its input; the last is ``dimension``.
     top: widths of the top MLP's layers after its input; the last is 1.
     bags: minimum and maximum keys of a generated sample in each table; empty means a single key in
         every table. Samples from files have their own bags.
     pooling: ``sum``, or ``mean``: the sum divided by float32 of the number of keys.
+    dimensions: float32 values of a vector of each table; empty if all have ``dimension``. Other
+        dimensions require the interaction ``cat``.
+    poolings: pooling of each table; empty if all have ``pooling``.
     interaction: ``dot``: the dense vector and the dot products of all pairs of vectors; ``cat``:
         the concatenation of all vectors.
     interaction_itself: whether dots include pairs of a vector with itself
@@ -84,6 +101,8 @@ class Model:
     requests: tuple[int, ...] = ()
     request_tables: tuple[int, ...] = ()
     mini_batches: tuple[int, ...] = ()
+    dimensions: tuple[int, ...] = ()
+    poolings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -96,7 +115,7 @@ class Model:
             for index, item in enumerate(value):
                 _in_range(f"{field}[{index}]", item, 1, high)
         _in_range("rows (number of tables)", len(self.rows), 1, 1 << TABLE_BITS)
-        check_dimension("dimension", self.dimension)
+        _in_range("dimension", self.dimension, 1, MOST_VALUES)
         _in_range("dense", self.dense, 1, 1 << 16)
         if not self.bottom or self.bottom[-1] != self.dimension:
             raise ValueError(f"bottom must end in the dimension, {self.dimension}, "
@@ -108,7 +127,8 @@ class Model:
                              f"not {self.bags!r}")
         for index, bag in enumerate(self.bags):
             _bag(f"bags[{index}]", bag)
-        _pooling(self.pooling)
+        _pooling("pooling", self.pooling)
+        self._check_own()
         if self.interaction not in INTERACTIONS:
             raise ValueError(f"interaction must be {' or '.join(INTERACTIONS)}, "
                              f"not {self.interaction!r}")
@@ -129,10 +149,62 @@ class Model:
         for index, table in enumerate(self.request_tables):
             _in_range(f"request_tables[{index}]", table, 0, self.tables - 1)
 
+    def _check_own(self) -> None:
+        """Check dimension and pooling of each table, and drop them where all are the model's."""
+        for field in ("dimensions", "poolings"):
+            if getattr(self, field) and len(getattr(self, field)) != len(self.rows):
+                raise ValueError(f"{field} must have {len(self.rows)} entries, one per table, "
+                                 f"not {getattr(self, field)!r}")
+        for index, dimension in enumerate(self.dimensions):
+            _in_range(f"dimensions[{index}]", dimension, 1, MOST_VALUES)
+            if dimension != self.dimension and self.interaction == "dot":
+                raise ValueError(f"dimensions[{index}] must be that of the model, "
+                                 f"{self.dimension}, for the interaction dot, not {dimension}: "
+                                 f"use the interaction cat")
+        for index, pooling in enumerate(self.poolings):
+            _pooling(f"poolings[{index}]", pooling)
+        if set(self.dimensions) == {self.dimension}:
+            object.__setattr__(self, "dimensions", ())
+        if len(set(self.poolings)) == 1:
+            object.__setattr__(self, "pooling", self.poolings[0])
+            object.__setattr__(self, "poolings", ())
+
     @property
     def tables(self) -> int:
         """Number of embedding tables."""
         return len(self.rows)
+
+    @property
+    def table_dimensions(self) -> tuple[int, ...]:
+        """Values of a vector of each table."""
+        return self.dimensions or (self.dimension,) * self.tables
+
+    @property
+    def width(self) -> int:
+        """Values of a vector in NICs: the largest dimension of the tables, at least 4, 8 or the
+        next multiple of 16. Narrower vectors are padded with zeros.
+        """
+        return padded(max(self.table_dimensions))
+
+    @property
+    def nic_pooling(self) -> str:
+        """Pooling of the NICs: ``sum`` if tables differ; hosts then divide the sums of means."""
+        return "sum" if self.poolings else self.pooling
+
+    @property
+    def mixed(self) -> bool:
+        """Whether tables differ, so that NICs cannot compute the interaction."""
+        return bool(self.dimensions or self.poolings) or (
+            self.interaction == "cat" and self.width != self.dimension)
+
+    @property
+    def padding(self) -> str | None:
+        """Sentence on the padding of vectors in NICs; None without padding."""
+        least, most = min(self.table_dimensions), max(self.table_dimensions)
+        if least == self.width:
+            return None
+        return (f"NICs send vectors of {least}{f' to {most}' if most > least else ''} values "
+                f"padded with zeros to {self.width}")
 
     @property
     def mlp_parameters(self) -> int:
@@ -148,7 +220,7 @@ class Model:
         """
         vectors = self.tables + 1
         if self.interaction == "cat":
-            return vectors * self.dimension
+            return self.dimension + sum(self.table_dimensions)
         return self.dimension + vectors * (vectors + (1 if self.interaction_itself else -1)) // 2
 
     @property
@@ -167,8 +239,9 @@ class Model:
 
     def with_tables(self, kept: Sequence[int], name: str) -> "Model":
         """Return this model with the tables of the numbers ``kept``, ascending, and a name."""
-        return replace(self, name=name, rows=tuple(self.rows[table] for table in kept),
-                       bags=tuple(self.bags[table] for table in kept) if self.bags else (),
+        own = {field: tuple(of[table] for table in kept) if (of := getattr(self, field)) else ()
+               for field in ("rows", "bags", "dimensions", "poolings")}
+        return replace(self, name=name, **own,
                        request_tables=tuple(kept.index(table) for table in self.request_tables
                                             if table in kept))
 
@@ -185,9 +258,9 @@ def _in_range(name: str, value: object, low: int, high: int) -> None:
         raise ValueError(f"{name} must be between {low} and {high}, not {value!r}")
 
 
-def _pooling(pooling: object) -> None:
+def _pooling(name: str, pooling: object) -> None:
     if pooling not in POOLINGS:
-        raise ValueError(f"pooling must be {' or '.join(POOLINGS)}, not {pooling!r}")
+        raise ValueError(f"{name} must be {' or '.join(POOLINGS)}, not {pooling!r}")
 
 
 MODELS = {
@@ -225,7 +298,7 @@ class TableFile:
     bag: number of keys of a generated sample, or minimum and maximum.
     count: number of tables of this kind.
     request: whether all generated samples of a request have the same bag.
-    dimension, pooling: must equal the model's if given.
+    dimension, pooling: of the table; None means the model's.
     """
 
     rows: int
@@ -240,8 +313,10 @@ class TableFile:
         _in_range("rows", self.rows, 1, (1 << ROW_BITS) - 1)
         _bag("bag", self.keys)
         _in_range("count", self.count, 1, 1 << TABLE_BITS)
+        if self.dimension is not None:
+            _in_range("dimension", self.dimension, 1, MOST_VALUES)
         if self.pooling is not None:
-            _pooling(self.pooling)
+            _pooling("pooling", self.pooling)
 
     @property
     def keys(self) -> tuple[int, int]:
@@ -272,14 +347,10 @@ class _ModelFile:
         if self.rows and self.tables:
             raise ValueError("rows and tables must not both be given")
         for index, table in enumerate(self.tables):
-            if table.dimension not in (None, self.dimension):
+            if self.interaction == "dot" and table.dimension not in (None, self.dimension):
                 raise ValueError(f"tables[{index}].dimension must be that of the model, "
-                                 f"{self.dimension}, not {table.dimension!r}: tables of different "
-                                 f"dimensions are not supported")
-            if table.pooling not in (None, self.pooling):
-                raise ValueError(f"tables[{index}].pooling must be that of the model, "
-                                 f"{self.pooling!r}, not {table.pooling!r}: the NIC pools all "
-                                 f"tables in the same way")
+                                 f"{self.dimension}, for the interaction dot, not "
+                                 f"{table.dimension}: use interaction = \"cat\"")
         tables = [table for table in self.tables for _ in range(table.count)]
         bags = tuple(table.keys for table in tables)
         model = Model(self.rows or tuple(table.rows for table in tables), self.dimension,
@@ -287,7 +358,9 @@ class _ModelFile:
                       () if set(bags) == {(1, 1)} else bags, self.pooling, self.interaction,
                       self.interaction_itself, self.rule, self.requests,
                       tuple(number for number, table in enumerate(tables) if table.request),
-                      self.mini_batches)
+                      self.mini_batches,
+                      tuple(table.dimension or self.dimension for table in tables),
+                      tuple(table.pooling or self.pooling for table in tables))
         object.__setattr__(self, "model", model)
 
 

@@ -92,6 +92,12 @@ class Samples:
         return self.rows | self.tables.astype(np.int64) << KEY_ROW_BITS
 
     @cached_property
+    def numbered(self) -> tuple[int, np.ndarray]:
+        """Number of distinct keys, and the number of each key among them: int64 ``[k]``."""
+        keys, number = np.unique(self.keys, return_inverse=True)
+        return len(keys), number
+
+    @cached_property
     def key_offsets(self) -> np.ndarray:
         """Index of each sample's first key, then the number of keys: int64 ``[n + 1]``."""
         return _offsets(self.bag_lengths.sum(axis=1, dtype=np.int64))
@@ -105,6 +111,11 @@ class Samples:
     def slots(self) -> np.ndarray:
         """Slots of each sample: a slot per key, and a slot per empty bag; int64 ``[n]``."""
         return np.maximum(self.bag_lengths, 1).sum(axis=1, dtype=np.int64)
+
+    def share_slots(self, nodes: int) -> int:
+        """Return the slots of the share with the most slots, of ``nodes`` shares."""
+        ends = np.cumsum(share_sizes(len(self), nodes))
+        return int(np.diff(np.concatenate(([0], np.cumsum(self.slots)))[ends], prepend=0).max())
 
     def take(self, indices: np.ndarray | Sequence[int]) -> "Samples":
         """Return the samples at ``indices``, in that order; indices may repeat."""

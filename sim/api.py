@@ -11,7 +11,7 @@ function               command
 :func:`plan`           ``sim plan``: requirements of a model, and the bottleneck
 :func:`describe`       ``sim datasets describe``: contents of a data set
 :func:`compare`        ``sim compare``: all systems on one model, cluster and data
-:func:`reproduce`      ``sim reproduce``: the paper's figures and claims
+:func:`reproduce`      ``sim reproduce``: the page of results; the paper's figures and claims
 :func:`serve`          ``sim serve``: latency under load, and load within a p99
 :func:`faults`         ``sim faults``: the fault suite of the reliable link
 :func:`torch`          ``sim torch``: a PyTorch script with its embedding bags on NICs
@@ -266,7 +266,7 @@ def describe(options: DescribeOptions, **watch: Any) -> dict:
 
 @takes(ReproduceOptions)
 def reproduce(options: ReproduceOptions, **watch: Any) -> dict:
-    """Make the paper's figures and judge its claims.
+    """Make the paper's figures and judge its claims, or make the page of results.
 
     >>> result = reproduce(["fig06"], output="claims", demo=True)
     >>> result["figures"], result["points"], result["failed"]
@@ -277,14 +277,18 @@ def reproduce(options: ReproduceOptions, **watch: Any) -> dict:
     dict
         Content of ``claims.json``: ``schema``, ``version``, ``numpy``, ``blas``, ``profiles``,
         ``setting``, ``sources``, ``figures``, ``points``, ``failed``, ``headlines``, ``claims``.
+        For ``["results"]``, content of ``results.json``: ``schema``, ``version``, ``profiles``,
+        ``answer``, ``points``, ``failed``, ``rows``.
 
     Raises ``ValueError``, ``TypeError`` and ``OSError``.
     """
     from sim.evaluation.sweep import check_backend
     from sim.experiments import reproduce as evaluation
-    from sim.experiments.figures.registry import chosen, demo_names
+    from sim.experiments.figures.registry import RESULTS, chosen, demo_names
     from sim.experiments.request import command_of, seeds_of, setting_of
 
+    if RESULTS in options.figures:
+        return _results(options, **watch)
     names = chosen(options.figures or (demo_names() if options.demo else ()))
     check_backend(options.backend, options.jobs)
     written = [f"{name}.{kind}" for name in names for kind in ("png", "csv")]
@@ -306,6 +310,20 @@ def reproduce(options: ReproduceOptions, **watch: Any) -> dict:
                            options.rtl_points, options.demo, options.setting))
 
 
+def _results(options: ReproduceOptions, **watch: Any) -> dict:
+    """Make the page of results."""
+    from sim.evaluation.sweep import check_backend
+    from sim.experiments.results.results import FILES, results
+    from sim.experiments.results_request import requested
+
+    cases, command = requested(options)
+    check_backend(options.backend, options.jobs)
+    check_apart({f"{name} of output": join(options.output, name) for name in FILES},
+                {"data": options.data})
+    check_folder(options.output, "output")
+    return results(cases, options.output, options.backend, options.jobs, command=command, **watch)
+
+
 @takes(CompareOptions)
 def compare(options: CompareOptions, **watch: Any) -> dict:
     """Compare systems on one model, cluster and data, each with its best options.
@@ -317,18 +335,28 @@ def compare(options: CompareOptions, **watch: Any) -> dict:
     Returns
     -------
     dict
-        ``schema``, ``version``, ``profiles``, ``model``, ``cluster``, ``nodes``, ``mini_batch``,
-        ``workload``, ``source``, ``keys``, ``bags``, ``foreign_bags``, ``foreign_rows``,
-        ``reason``, ``notes``, ``systems``, see :func:`sim.compare.compare.compare`.
+        ``schema``, ``version``, ``profiles``, ``model``, ``cluster``, ``gpu``, ``software``,
+        ``fidelity``, ``nodes``, ``mini_batch``, ``workload``, ``source``, ``keys``, ``bags``,
+        ``foreign_bags``, ``foreign_rows``, ``reason``, ``notes``, ``systems``, see
+        :func:`sim.compare.compare.compare`.
 
     Raises ``ValueError``, ``TypeError`` and ``OSError``.
     """
     from sim.compare.compare import compare as compared
-    from sim.compare.request import request_of
+    from sim.compare.request import command_of, request_of
 
-    outputs = _outputs(options, "data", "model", "cluster")
-    result = compared(*request_of(options), **watch)
+    outputs, folder = _outputs(options, "data", "model", "cluster"), options.output
+    request = request_of(options)
+    if folder is not None:
+        from sim.compare.page import FILES, write_page
+
+        check_apart(outputs.files | {f"{name} of output": join(folder, name) for name in FILES},
+                    _members(options, "data", "model", "cluster"))
+        check_folder(folder, "output")
+    result = compared(*request, **watch)
     write_json(result, outputs.json)
+    if folder is not None:
+        write_page(result, folder, command_of(options))
     return result
 
 
@@ -355,13 +383,13 @@ def serve(options: ServeOptions, **watch: Any) -> dict:
     from sim.serving import serve as serving
     from sim.serving.request import request_of
 
-    outputs = _outputs(options, "data")
+    outputs = _outputs(options, "data", "cluster")
     check_backend("loky", options.jobs)
     asked = request_of(
         setting_of(options.model, options.data, _format(options)), **_members(
-            options, "model", "qps", "slo", "system", "nodes", "software", "gpu", "fidelity",
-            "sizes", "in_flight", "arrivals", "burst_rate", "burst_share", "burst_length",
-            "requests", "seed"))
+            options, "model", "qps", "slo", "system", "cluster", "nodes", "software", "gpu",
+            "fidelity", "sizes", "in_flight", "arrivals", "burst_rate", "burst_share",
+            "burst_length", "requests", "seed"))
     if options.points is not None:
         check_folder(options.points, "points")
     with TemporaryDirectory() as folder:
@@ -476,7 +504,7 @@ def torch(options: TorchArguments, warn: Callable[[str], None] | None = None,
 def attach(options: AttachArguments, warn: Callable[[str], None] | None = None) -> Any:
     """Return a context in which the embedding bags of this program are on NICs.
 
-    ``with attach(system="EN") as program:`` captures the lookups inside. Afterwards
+    ``with attach(system="en") as program:`` captures the lookups inside. Afterwards
     ``program.result`` is the result of :func:`torch`, also if an exception left the context; it is
     None in all processes but the first. The options are those of :func:`torch`.
 

@@ -106,7 +106,16 @@ def test_a_package_whose_import_fails_is_one_line(tmp_path, monkeypatch):
         require("distributed", "the backend")
     said = str(error.value)
     assert "\n" not in said and "RuntimeError: built for another NumPy" in said
-    assert said.endswith("pip install 'embernic[dask]'")
+    assert said.endswith("pip install --editable '.[dask]'")
+
+
+def test_messages_name_the_commands_of_the_documents():
+    """They install the package from the repository, like the documents."""
+    shown = "".join(path.read_text() for path in (ROOT / "docs").glob("*.md"))
+    for extra in ("torch", "torchrec"):
+        commands = re.findall(r"pip install .*?(?= and |$)", installation(extra))
+        assert len(commands) == 1 + (extra == "torchrec")
+        assert all(command in shown for command in commands)
 
 
 def test_a_parent_that_is_not_there(monkeypatch, capsys):

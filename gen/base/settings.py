@@ -8,7 +8,7 @@ from typing import Any
 from gen.base.numbers import integer, number
 from rtl.config import NicConfig
 
-__all__ = ["config_types", "configure", "parse_settings"]
+__all__ = ["config_types", "configure", "overridden", "parse_settings", "setting_name"]
 
 _BOOLS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False,
           "on": True, "off": False}
@@ -40,6 +40,18 @@ def parse_settings(settings: Iterable[str], types: Mapping[str, type]) -> dict[s
             raise ValueError(f"{name} must be set once: remove {name}={text.strip()}")
         values[name] = _value(name, text.strip(), types[name])
     return values
+
+
+def setting_name(setting: str) -> str:
+    """Return the field of a setting ``field=value``."""
+    return setting.partition("=")[0].strip()
+
+
+def overridden(settings: Iterable[str], by: Iterable[str]) -> tuple[str, ...]:
+    """Return ``settings`` without the fields that ``by`` sets, followed by ``by``."""
+    last = tuple(by)
+    names = set(map(setting_name, last))
+    return (*(each for each in settings if setting_name(each) not in names), *last)
 
 
 def _value(name: str, text: str, kind: type) -> Any:

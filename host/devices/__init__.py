@@ -23,9 +23,9 @@ The models:
   host memories, including the framework's call.
 - ``NcclCollectives(nccl, topology)``: the same between GPU memories, as kernels.
 - ``Topology(profile)``: the links. ``uniform(size)`` makes traffic; ``send`` queues messages.
-- ``TopologyProfile.of(network, nodes)``: the single level of an Ethernet profile. Profiles with two
-  levels and 128 endpoints: ``topology_leaf_spine``, and ``topology_zionex`` with hosts of eight
-  GPUs.
+- ``TopologyProfile.of(network, nodes, inside=..., nics=...)``: an Ethernet profile above the levels
+  inside a node, with the NICs of each node. Profiles with two levels and 128 endpoints:
+  ``topology_leaf_spine``, and ``topology_zionex`` with hosts of eight GPUs.
 
 ``traffic`` is the bytes from each endpoint to each other, float64 ``[endpoints, endpoints]``.
 

@@ -14,12 +14,13 @@ level  kernels
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from host.devices.operation import TILE, Operation
 from host.model import Model
 
-__all__ = ["LEVELS", "concat", "dense_update", "elementwise", "interaction", "interaction_backward",
-           "linear", "loss", "mlp", "mlp_backward", "product"]
+__all__ = ["LEVELS", "cast", "concat", "dense_update", "elementwise", "interaction",
+           "interaction_backward", "linear", "loss", "mlp", "mlp_backward", "product"]
 
 Layers = Sequence[tuple[int, int]]
 
@@ -32,6 +33,11 @@ def elementwise(values: int, inputs: int = 1, name: str = "elementwise") -> Oper
     return Operation(name, 4 * values * (inputs + 1), flops=values * inputs)
 
 
+def cast(values: int, before: int, after: int) -> Operation:
+    """Convert ``values`` values from ``before`` to ``after`` bytes each."""
+    return Operation("cast", (before + after) * values, flops=values)
+
+
 def concat(values: int) -> Operation:
     """Copy ``values`` values into one concatenated array."""
     return Operation("concat", 8 * values)
@@ -42,14 +48,15 @@ def product(rows: int, inner: int, columns: int, batch: int = 1,
     """Multiply ``batch`` pairs of matrices, ``rows`` by ``inner`` and ``inner`` by ``columns``."""
     return Operation(name, 4 * batch * (rows * inner + inner * columns + rows * columns),
                      flops=2 * batch * rows * inner * columns, matrix=True,
-                     tiles=batch * -(-rows // TILE) * -(-columns // TILE))
+                     tiles=batch * -(-rows // TILE) * -(-columns // TILE),
+                     tile_flops=2 * TILE * TILE * inner)
 
 
 def linear(samples: int, inputs: int, outputs: int) -> Operation:
     """Apply a layer's weights and biases to ``samples`` samples."""
     work = product(samples, inputs, outputs)
-    return Operation("linear", work.streamed_bytes + 4 * outputs,
-                     flops=work.flops + samples * outputs, matrix=True, tiles=work.tiles)
+    return replace(work, name="linear", streamed_bytes=work.streamed_bytes + 4 * outputs,
+                   flops=work.flops + samples * outputs)
 
 
 def mlp(samples: int, layers: Layers, level: int = 0) -> tuple[Operation, ...]:
@@ -86,11 +93,12 @@ def mlp_backward(samples: int, layers: Layers, input_gradient: bool = True,
 def _one_kernel(name: str, products: Sequence[Operation]) -> Operation:
     """Return a kernel that contains several products, each with its own tiles.
 
-    Its ``tiles`` give the same duration as the products in sequence.
+    Its tiles give the same duration as the products in sequence.
     """
-    flops = sum(work.flops for work in products)
-    return Operation(name, sum(work.streamed_bytes for work in products), flops=flops, matrix=True,
-                     tiles=flops / sum(work.flops / work.tiles for work in products))
+    each = sum(work.tile_flops for work in products)
+    return Operation(name, sum(work.streamed_bytes for work in products),
+                     flops=sum(work.flops for work in products), matrix=True, tile_flops=each,
+                     tiles=sum(work.tiles * work.tile_flops for work in products) / each)
 
 
 def interaction(samples: int, model: Model, level: int = 0) -> tuple[Operation, ...]:
@@ -100,10 +108,10 @@ def interaction(samples: int, model: Model, level: int = 0) -> tuple[Operation, 
     which an index selects the pairs below the diagonal. ``cat`` needs only the first step. From
     level 2 on, a single kernel reads the vectors and writes the concatenated result.
     """
+    if model.interaction == "cat":
+        return (concat(samples * model.interaction_width),)
     vectors = model.tables + 1
     joined = concat(samples * vectors * model.dimension)
-    if model.interaction == "cat":
-        return (joined,)
     pairs = model.interaction_width - model.dimension
     if level >= 2:
         return (Operation(

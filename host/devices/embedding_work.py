@@ -11,6 +11,8 @@ __all__ = ["expand", "expanded_interaction", "gather", "layout", "row_state", "s
 
 _INDEX = 8
 """Bytes of an index or an offset: int64, as in frameworks."""
+_ROW_READS = 2
+"""Reads in sequence: an index or a count, and what it points to."""
 _SORT_BITS = 8
 """Bits of a key sorted per pass of the radix sort."""
 
@@ -25,7 +27,7 @@ def gather(rows: int, bags: int, dimension: int, tables: int = 1,
     calls = 1 if fused else max(1, tables)
     return Operation("gather", _INDEX * (rows + bags) + 4 * dimension * bags, rows, 4 * dimension,
                      (rows - bags) * dimension if rows > bags else 0, calls, calls,
-                     fused_embedding=fused)
+                     fused_embedding=fused, reads=_ROW_READS)
 
 
 def layout(values: int, size: int = _INDEX, operators: int = 1) -> Operation:
@@ -51,7 +53,7 @@ def unique(keys: int, size: int = _INDEX, values: int | None = None) -> Operatio
     bits = 8 * size if values is None else max(1, (values - 1).bit_length())
     passes = -(-bits // _SORT_BITS)
     return Operation("unique", 2 * (size + _INDEX) * keys * passes + (size + 3 * 2 * _INDEX) * keys,
-                     kernels=passes + 4)
+                     reads=_ROW_READS * (passes + 4), kernels=passes + 4)
 
 
 def expand(rows: int, bags: int, dimension: int) -> Operation:
@@ -62,19 +64,19 @@ def expand(rows: int, bags: int, dimension: int) -> Operation:
 def segment_sum(rows: int, groups: int, dimension: int) -> Operation:
     """Sum ``rows`` vectors, read randomly in key order, to ``groups`` vectors."""
     return Operation("segment_sum", 4 * dimension * groups + _INDEX * rows, rows, 4 * dimension,
-                     (rows - groups) * dimension if rows > groups else 0)
+                     (rows - groups) * dimension if rows > groups else 0, reads=_ROW_READS)
 
 
 def scatter_update(rows: int, dimension: int) -> Operation:
     """Read, update and write ``rows`` random rows, each with its gradient, by SGD."""
     return Operation("scatter_update", (4 * dimension + _INDEX) * rows, 2 * rows, 4 * dimension,
-                     2 * rows * dimension)
+                     2 * rows * dimension, reads=_ROW_READS)
 
 
 def row_state(rows: int, dimension: int) -> Operation:
     """Read and write the float32 state of ``rows`` rows, for row-wise Adagrad."""
     return Operation("row_state", (4 * dimension + _INDEX) * rows, 2 * rows, 4,
-                     (2 * dimension + 3) * rows)
+                     (2 * dimension + 3) * rows, reads=_ROW_READS)
 
 
 def expanded_interaction(samples: int, model: Model, rows: int, bags: int, index_bytes: int,
@@ -85,13 +87,15 @@ def expanded_interaction(samples: int, model: Model, rows: int, bags: int, index
     GPU. The model's other bags are already pooled. From level 2 on, a single kernel does everything
     and writes only the interaction; otherwise an operator writes the pooled vectors first.
 
-    index_bytes: bytes of the indices.
+    index_bytes: bytes of the indices. Vectors have the width of the NICs'.
     """
-    added = (rows - bags) * model.dimension if rows > bags else 0
+    width = model.width
+    added = (rows - bags) * width if rows > bags else 0
     if level < 2 or model.interaction == "cat":
-        return (Operation("expand", index_bytes + 4 * model.dimension * bags, rows,
-                          4 * model.dimension, added), *interaction(samples, model, level))
+        return (Operation("expand", index_bytes + 4 * width * bags, rows, 4 * width, added,
+                          reads=_ROW_READS), *interaction(samples, model, level))
     (whole,) = interaction(samples, model, level)
-    return (replace(whole, name="expand and interaction", rows=rows, row_bytes=4 * model.dimension,
-                    streamed_bytes=whole.streamed_bytes - 4 * model.dimension * bags + index_bytes,
+    return (replace(whole, name="expand and interaction", rows=rows, row_bytes=4 * width,
+                    reads=_ROW_READS,
+                    streamed_bytes=whole.streamed_bytes - 4 * width * bags + index_bytes,
                     flops=whole.flops + added),)

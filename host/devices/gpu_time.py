@@ -18,8 +18,9 @@ class Kernels:
     Members
     -------
     us: duration on an idle GPU.
-    share: share of the GPU's multiprocessors that they occupy.
-    memory_share: share of the memory bandwidth that they occupy.
+    share: share of the GPU's multiprocessors that they occupy, on average over the duration; at
+        least one multiprocessor.
+    memory_share: share of the memory bandwidth that they occupy, on average.
     """
 
     us: float
@@ -30,12 +31,14 @@ class Kernels:
 class GpuTime:
     """A GPU under a software profile; see :class:`host.timing.gpu.GpuProfile` for its constants.
 
-    The duration of an operator's kernels is the maximum of three times: its bytes at the memory
-    bandwidth, its arithmetic at the rate of the multiprocessors that it fills, and ``kernel_us``
-    per kernel (Williams, Waterman and Patterson, "Roofline", Commun. ACM 52(4), 2009). The
-    profile's fractions reduce these rates. A product fills a multiprocessor per tile, in as many
-    waves as necessary; any other kernel fills a multiprocessor per ``block_bytes``. Kernels of
-    other mini-batches may use the rest. ``kernel_us`` is a latency, not a use of the GPU.
+    The duration of an operator's kernels is ``kernel_us`` per kernel and the longest of three
+    times: its bytes at the memory bandwidth, its arithmetic at the rate of the multiprocessors that
+    it fills (Williams, Waterman and Patterson, "Roofline", Commun. ACM 52(4), 2009), and its reads
+    in sequence at ``read_us`` each. The profile's fractions reduce these rates. A multiprocessor
+    computes whole tiles of a product, in as many waves as necessary; any other kernel fills a
+    multiprocessor per ``block_bytes``. Kernels of other mini-batches may use the rest.
+    ``kernel_us`` and reads in sequence are latencies, not a use of the GPU. ``kernel_us`` was
+    measured with kernels without work, and measured rates exclude it.
 
     Parameters: ``gpu``; ``software``.
     """
@@ -56,7 +59,8 @@ class GpuTime:
         fraction = self.gpu.gemm_fraction if operation.matrix else 1.0
         if operation.tiles:
             fraction *= self.share(operation)
-        return operation.flops / (self.gpu.float32_tflops * 1e6 * fraction)
+        flops = operation.tiles * operation.tile_flops or operation.flops
+        return flops / (self.gpu.float32_tflops * 1e6 * fraction)
 
     def share(self, operation: Operation) -> float:
         """Return the share of the GPU's multiprocessors that each kernel of an operator fills."""
@@ -69,15 +73,23 @@ class GpuTime:
         return min(1.0, max(1, blocks) / self.gpu.multiprocessors)
 
     def work_us(self, operation: Operation) -> float:
-        """Return the microseconds of work of ``operation``, without launches."""
-        return max(operation.kernels * self.gpu.kernel_us, self.memory_us(operation),
-                   self.compute_us(operation))
+        """Return the microseconds of ``operation``, without launches."""
+        return operation.kernels * self.gpu.kernel_us + max(
+            self.busy_us(operation), operation.operators * operation.reads * self.gpu.read_us)
+
+    def busy_us(self, operation: Operation) -> float:
+        """Return the microseconds in which ``operation`` uses the GPU."""
+        return max(self.memory_us(operation), self.compute_us(operation))
 
     def kernels(self, operation: Operation) -> Kernels:
         """Return duration and shares of each call of the operator."""
         us = self.work_us(operation)
-        memory = min(1.0, self.memory_us(operation) / us) if us else 0.0
-        return Kernels(us / operation.operators, self.share(operation), memory)
+        least = 1 / self.gpu.multiprocessors
+        if not us:
+            return Kernels(0.0, least, 0.0)
+        return Kernels(us / operation.operators,
+                       max(least, self.share(operation) * self.busy_us(operation) / us),
+                       self.memory_us(operation) / us)
 
     def call_us(self, operation: Operation) -> float:
         """Return the host time of a framework call of ``operation``."""

@@ -30,6 +30,7 @@ class NcclProfile:
     ll_most_bytes: largest send of a group that uses LL; larger sends use Simple.
     parallel_peers: concurrent sends and receives of a group.
     channels: GPU multiprocessors that a collective occupies.
+    put_us: time from a kernel's store to the NIC until a kernel of a remote GPU sees the data.
     source: source of each number, see :mod:`host.toml.provenance`.
 
     Raises ``ValueError`` for a constant out of range.
@@ -50,6 +51,7 @@ class NcclProfile:
     ll_most_bytes: int
     parallel_peers: int
     channels: int
+    put_us: float
     source: dict[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
@@ -59,7 +61,7 @@ class NcclProfile:
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be above 0 and at most 1, "
                                  f"not {getattr(self, name)!r}")
-        check_least(self, ll_most_bytes=0, parallel_peers=1, channels=1)
+        check_least(self, ll_most_bytes=0, parallel_peers=1, channels=1, put_us=0)
         check_source(self)
 
     def fraction(self, protocol: str) -> float:
@@ -73,12 +75,16 @@ class NcclCollectives:
     Data are in GPU memory before and after. A collective is a kernel; its cost excludes call and
     launch.
 
-    Parameters: ``nccl``; ``topology``.
+    Parameters: ``nccl``; ``topology``; ``by_rail``, whether an exchange may first move bytes inside
+    each host to the endpoint that has the number of their destination in its host. An endpoint then
+    exchanges with one endpoint of each other host, in larger messages (NVIDIA, "Doubling all2all
+    performance with NVIDIA Collective Communication Library 2.12").
     """
 
-    def __init__(self, nccl: NcclProfile, topology: Topology):
+    def __init__(self, nccl: NcclProfile, topology: Topology, by_rail: bool = False):
         self.nccl = nccl
         self.topology = topology
+        self._by_rail = by_rail and 1 < topology.profile.hosts < topology.endpoints
 
     def all_to_all(self, traffic: np.ndarray) -> Cost:
         """Return the cost of exchanging ``traffic``, bytes ``[endpoints, endpoints]``.
@@ -87,7 +93,9 @@ class NcclCollectives:
         network and inside the host, and the bytes of the busiest link. The largest message decides
         the protocol of all. An empty exchange costs nothing.
         """
-        traffic = self._between(traffic)
+        return sum(map(self._exchange, self._turns(traffic)), Cost())
+
+    def _exchange(self, traffic: np.ndarray) -> Cost:
         if not traffic.any():
             return Cost()
         nccl, protocol = self.nccl, self._protocol(traffic)
@@ -96,14 +104,29 @@ class NcclCollectives:
             ceil(rounds) * us for rounds, us in self._hops(traffic, protocol))
         return Cost(overhead + moving, overhead, {"link": moving})
 
+    def puts(self, traffic: np.ndarray) -> Cost:
+        """Return the cost of exchanging ``traffic`` by stores of kernels, without a collective.
+
+        It takes ``put_us`` per ``parallel_peers`` peers of the busiest endpoint over the network,
+        a hop of protocol LL per ``parallel_peers`` peers inside the host, and the bytes of the
+        busiest link.
+        """
+        traffic = self._between(traffic)
+        if not traffic.any():
+            return Cost()
+        (remote, _), (local, local_us) = self._hops(traffic, "ll")
+        overhead = ceil(remote) * self.nccl.put_us + ceil(local) * local_us
+        moving = float(self.topology.link_us(traffic).max())
+        return Cost(overhead + moving, overhead, {"link": moving})
+
     def further_us(self, traffic: np.ndarray) -> float:
         """Return the microseconds that an exchange of ``traffic`` adds to a group, without its
         bytes.
 
         The time is proportional to the rounds of its sends and receives, which may be fractional.
         """
-        traffic = self._between(traffic)
-        return sum(rounds * us for rounds, us in self._hops(traffic, self._protocol(traffic)))
+        return sum(rounds * us for turn in self._turns(traffic)
+                   for rounds, us in self._hops(turn, self._protocol(turn)))
 
     def all_reduce(self, size: float) -> Cost:
         """Return the cost of an all-reduce of ``size`` bytes over all endpoints.
@@ -126,6 +149,22 @@ class NcclCollectives:
     def _between(self, traffic: np.ndarray) -> np.ndarray:
         """Return the bytes between distinct endpoints."""
         return self.topology.checked(traffic) * (1 - np.eye(self.topology.endpoints))
+
+    def _turns(self, traffic: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the fastest of the direct exchange, and the two exchanges by rail."""
+        direct = self._between(traffic)
+        if not self._by_rail:
+            return (direct,)
+        hosts, size = self.topology.profile.hosts, self.topology.endpoints
+        each = size // hosts
+        # [host, endpoint in the host, other host, endpoint there]
+        parts = direct.reshape(hosts, each, hosts, each)
+        inside, across = (np.zeros_like(parts) for _ in range(2))
+        number, host = np.arange(each), np.arange(hosts)
+        inside[host, :, host] = parts.sum(axis=2)
+        across[:, number, :, number] = parts.sum(axis=1).transpose(2, 0, 1)
+        two = tuple(self._between(way.reshape(size, size)) for way in (inside, across))
+        return min(((direct,), two), key=lambda turns: sum(self._exchange(t).us for t in turns))
 
     def _protocol(self, traffic: np.ndarray) -> str:
         return "ll" if traffic.max() <= self.nccl.ll_most_bytes else "simple"

@@ -10,8 +10,7 @@ class Ring:
 
     In each of ``turns`` turns, ``part`` bytes go from each endpoint to the next (Patarasuk and Yuan
     2009, see :class:`host.timing.all_reduce.RingAllReduce`, which counts frames and cycles of a
-    single network). If several links leave a host in parallel, their level's rate is the total
-    rate: rings share them.
+    single network). If several links leave a host in parallel, rings share them.
 
     Members
     -------
@@ -32,6 +31,6 @@ class Ring:
         self.outside = 2 * (profile.hosts - 1)
         self.part = size / topology.endpoints
         # Each group has a predecessor and a successor: a part up and a part down per turn.
-        self.part_us = max((self.part / (level.bandwidth_gb_s * 1e3) for level in profile.levels
-                            if level.joins > 1), default=0.0)
+        self.part_us = max((self.part / ((level.links or 1) * level.bandwidth_gb_s * 1e3)
+                            for level in profile.levels if level.joins > 1), default=0.0)
         self.moving_us = self.turns * self.part_us

@@ -27,11 +27,11 @@ class SoftwareProfile:
         NIC's driver.
     doorbell_us: host time of a store to a register of the NIC.
     copy_us: host time of the call of each copy between host and GPU memory.
-    synchronize_us: time from the end of the GPU's last action until the host thread continues.
+    synchronize_us: time from the end of the GPU's last action until the host thread continues;
+        tuned software on a measured GPU polls a word that the last kernel stores.
     graphs: whether all GPU work between two waits of the host is launched as one CUDA graph,
         including copies and GPU collectives.
-    graph_us: host time of launching the graph of one mini-batch.
-    graph_node_us: additional host time per node of a further mini-batch in the same graph.
+    graph_us: host time of launching a graph, for each mini-batch in the graph.
     fused_embedding: whether a batched operator looks up all tables of a node.
     packed_inputs: whether the inputs of a mini-batch are a single copy instead of a copy per
         tensor.
@@ -51,7 +51,6 @@ class SoftwareProfile:
     synchronize_us: float
     graphs: bool
     graph_us: float
-    graph_node_us: float
     fused_embedding: bool
     packed_inputs: bool
     kernels: int
@@ -60,7 +59,7 @@ class SoftwareProfile:
 
     def __post_init__(self) -> None:
         for name in ("operator_us", "fused_embedding_us", "launch_call_us", "doorbell_us",
-                     "copy_us", "synchronize_us", "graph_us", "graph_node_us"):
+                     "copy_us", "synchronize_us", "graph_us"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)!r}")
         if self.kernels not in LEVELS:

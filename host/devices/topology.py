@@ -1,9 +1,11 @@
 """Topology: a hierarchy of links that join endpoints to hosts, and hosts to switches."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from host.bounds import check_least
 from host.timing.network import NetworkProfile
 from host.toml.provenance import check_source
 
@@ -21,9 +23,11 @@ class Level:
     -------
     name: name of the class, such as ``nvlink`` or ``spine``.
     joins: groups of the level below (endpoints, for the first level) that a switch joins.
-    bandwidth_gb_s: payload rate of the link from each group to the switch, per direction.
+    bandwidth_gb_s: payload rate of each link from a group to the switch, per direction.
     one_way_us: latency between endpoints if this is the highest level between them.
     local: whether it is inside a host.
+    links: links of each group, such as one NIC per GPU of a host; None for a single link. Each link
+        carries the bytes of an equal part of the group's endpoints.
     source: source of each number, see :mod:`host.toml.provenance`.
     """
 
@@ -32,11 +36,11 @@ class Level:
     bandwidth_gb_s: float
     one_way_us: float
     local: bool = False
+    links: int | None = None
     source: dict[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        if self.joins < 1:
-            raise ValueError(f"joins must be at least 1, not {self.joins!r}")
+        check_least(self, joins=1, links=1)
         for name in ("bandwidth_gb_s", "one_way_us"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, not {getattr(self, name)!r}")
@@ -60,6 +64,12 @@ class TopologyProfile:
             if level.local and not self.levels[index - 1].local:
                 raise ValueError(f"levels[{index}].local must be false: the level below is not "
                                  f"inside a host")
+        below = 1
+        for index, level in enumerate(self.levels):
+            if below % (level.links or 1):
+                raise ValueError(f"levels[{index}].links must divide the {below} endpoints of a "
+                                 f"group, not {level.links!r}")
+            below *= level.joins
         if self.endpoints > _MOST:
             raise ValueError(f"levels must join at most {_MOST} endpoints, not {self.endpoints}")
 
@@ -75,21 +85,23 @@ class TopologyProfile:
                            dtype=object))
 
     @classmethod
-    def of(cls, network: NetworkProfile, nodes: int, payload: int = 1472,
-           header: int = 42) -> "TopologyProfile":
-        """Return the single level of a network's links between ``nodes`` nodes.
+    def of(cls, network: NetworkProfile, nodes: int, payload: int = 1472, header: int = 42,
+           inside: Sequence[Level] = (), nics: int = 1) -> "TopologyProfile":
+        """Return the levels ``inside`` each of ``nodes`` nodes, and the network that joins nodes.
 
         payload, header: bytes of a full frame; the default is UDP with an MTU of 1,500.
+        nics: links of each node to the network; they divide its endpoints evenly.
         """
         share = payload / (payload + header + network.overhead_bytes)
-        return cls(network.name, (Level(network.name, nodes, network.bandwidth_gbit_s / 8 * share,
-                                        network.one_way_us),))
+        return cls(network.name, (*inside, Level(
+            network.name, nodes, network.bandwidth_gbit_s / 8 * share, network.one_way_us,
+            links=nics if nics > 1 else None)))
 
 
 class Topology:
     """Timing model of messages over a `TopologyProfile`.
 
-    Every group of each level has a link up and a link down. A link moves its bytes in sequence at
+    Every group of each level has links up and down. A link moves its bytes in sequence at
     its level's rate. Bytes between two endpoints pass the links of all levels up to the lowest
     common level, and wait in each queue.
 
@@ -97,15 +109,16 @@ class Topology:
     -------
     profile: the profile.
     endpoints: their number.
-    group: int ``[levels, endpoints]``, the group of each endpoint whose link goes to that level;
-        the endpoint itself at the first level.
+    link: int ``[levels, endpoints]``, the link of each endpoint's group that carries its bytes to
+        that level; the endpoint itself at the first level.
     """
 
     def __init__(self, profile: TopologyProfile):
         self.profile = profile
         self.endpoints = profile.endpoints
         sizes = np.cumprod([1, *(level.joins for level in profile.levels)])
-        self.group = np.arange(self.endpoints) // sizes[:-1, None]
+        links = np.array([level.links or 1 for level in profile.levels])
+        self.link = np.arange(self.endpoints) // (sizes[:-1] // links)[:, None]
         self._switch = np.arange(self.endpoints) // sizes[1:, None]
         self._free: dict[tuple[int, int, int], float] = {}
 
@@ -140,9 +153,7 @@ class Topology:
             if k:
                 outside &= self._switch[k - 1][:, None] != self._switch[k - 1]
             crossing = np.where(outside, traffic, 0.0)
-            groups = int(self.group[k][-1]) + 1
-            up = np.bincount(self.group[k], crossing.sum(axis=1), groups)
-            down = np.bincount(self.group[k], crossing.sum(axis=0), groups)
+            up, down = (np.bincount(self.link[k], crossing.sum(axis=axis)) for axis in (1, 0))
             result[k] = max(up.max(), down.max()) / (level.bandwidth_gb_s * 1e3)
         return result
 
@@ -156,8 +167,8 @@ class Topology:
         if source == destination:
             return time_us
         top = self.level(source, destination)
-        way = [(k, int(self.group[k][source]), 0) for k in range(top + 1)]
-        way += [(k, int(self.group[k][destination]), 1) for k in reversed(range(top + 1))]
+        way = [(k, int(self.link[k][source]), 0) for k in range(top + 1)]
+        way += [(k, int(self.link[k][destination]), 1) for k in reversed(range(top + 1))]
         head = tail = time_us
         for link in way:
             head = max(head, self._free.get(link, 0.0))

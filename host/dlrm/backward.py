@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from host.dlrm.float32 import canonical, quiet
+from host.dlrm.interaction import unpadded, without_padding
 from host.dlrm.mlp import Layer, forward, linear_fixed
 from host.model import Model
 
@@ -72,12 +73,24 @@ def interaction_backward(model: Model, dense: np.ndarray, pooled: np.ndarray,
     part of ``gradient``, all other sums from their first product. A concatenation only moves its
     gradients. A computed NaN is 0x7FC00000.
     """
-    (n, dimension), tables = dense.shape, pooled.shape[1]
+    n, tables = pooled.shape[:2]
     if gradient.shape != (n, model.interaction_width):
         raise ValueError(f"gradient must have shape {(n, model.interaction_width)!r}, "
                          f"not {gradient.shape!r}")
     if model.interaction == "cat":
-        return gradient[:, :dimension], gradient[:, dimension:].reshape(n, tables, dimension)
+        own, values = gradient[:, :model.dimension], gradient[:, model.dimension:]
+    else:
+        own, values = _dots_backward(model, dense, without_padding(model, pooled), gradient)
+    if model.padding:
+        narrow, values = values, np.zeros((n, tables * model.width), np.float32)
+        values[:, unpadded(model)] = narrow.reshape(n, sum(model.table_dimensions))
+    return own, values.reshape(n, tables, model.width)
+
+
+def _dots_backward(model: Model, dense: np.ndarray, pooled: np.ndarray,
+                   gradient: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the gradients of ``dense [n, d]`` and ``pooled [n, tables, d]`` from those of dots."""
+    (n, dimension), tables = dense.shape, pooled.shape[1]
     result = np.empty((n, tables + 1, dimension), np.float32)
     for first in range(0, n, _BLOCK_SAMPLES):
         part = slice(first, first + _BLOCK_SAMPLES)

@@ -95,7 +95,7 @@ def load_checkpoint(path: str | Path, dense: DenseTrainer, rows: RowStore,
 
 def _forms(rows: RowStore) -> dict[str, tuple[type, tuple[int, ...]]]:
     """Return type and shape of the arrays of written rows; -1 stands for their number."""
-    return {"keys": (np.int64, (-1,)), "vectors": (np.float32, (-1, rows.model.dimension)),
+    return {"keys": (np.int64, (-1,)), "vectors": (np.float32, (-1, rows.model.width)),
             "states": (np.float32, (-1,))}
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from host.dlrm.backward import Linear, activations, interaction_backward, mlp_backward
-from host.dlrm.dlrm import Dlrm
+from host.dlrm.dlrm import Dlrm, divided
 from host.dlrm.float32 import canonical
 from host.dlrm.interaction import interaction
 from host.dlrm.loss import binary_cross_entropy
@@ -26,7 +26,7 @@ class DenseStep:
     -------
     loss: mean over the mini-batch before the update.
     predictions: float32 ``[n]``, before the update.
-    gradients: gradient of the loss by each pooled vector, float32 ``[n, tables, d]``.
+    gradients: gradient of the loss by each vector that the NICs pool, float32 ``[n, tables, d]``.
     """
 
     loss: float
@@ -74,6 +74,7 @@ class DenseTrainer:
             raise RuntimeError("begin must be called before finish")
         (samples, bottom), self._begun = self._begun, None
         dlrm, linear = self.dlrm, self._linear
+        pooled = divided(dlrm.model, pooled, samples.bag_lengths)
         top = activations(interaction(dlrm.model, bottom[-1], pooled), dlrm.top_layers,
                           linear, last_relu=False)
         loss = binary_cross_entropy(top[-1][:, 0], samples.labels)
@@ -84,7 +85,8 @@ class DenseTrainer:
                                            inputs=False)
         self._update(dlrm.bottom_layers, bottom_gradients)
         self._update(dlrm.top_layers, top_gradients)
-        return DenseStep(loss.mean, loss.predictions, bags)
+        return DenseStep(loss.mean, loss.predictions,
+                         divided(dlrm.model, bags, samples.bag_lengths))
 
     def _update(self, layers: list[Layer], gradients: list[Layer]) -> None:
         layers[:] = [Layer(self._follow(layer.weights, gradient.weights),

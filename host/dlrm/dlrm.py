@@ -14,7 +14,7 @@ from host.hashing import mix64_int
 from host.model import Model
 from host.samples import Samples
 
-__all__ = ["Dlrm", "pool", "pooled_reference", "sigmoid"]
+__all__ = ["Dlrm", "divided", "pool", "pooled_reference", "sigmoid"]
 
 _BLOCK_KEYS = 1 << 16
 
@@ -48,9 +48,24 @@ def pool(vectors: np.ndarray, lengths: np.ndarray, pooling: str = "sum") -> np.n
     return result
 
 
+def divided(model: Model, vectors: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Return ``vectors [n, tables, d]`` of bags of ``lengths [n, tables]``, divided by float32 of
+    the length in each table whose means the NICs leave to the host.
+
+    Forward, this makes means of the NICs' sums. Backward, it makes the gradient of a sum of the
+    gradient of its mean. Without tables of different pooling, the vectors are unchanged.
+    """
+    if not model.poolings:
+        return vectors
+    result, mean = vectors.copy(), np.array(model.poolings) == "mean"
+    result[:, mean] = means(vectors[:, mean].reshape(-1, vectors.shape[2]),
+                            lengths[:, mean].reshape(-1)).reshape(result[:, mean].shape)
+    return result
+
+
 def pooled_reference(samples: Samples, model: Model, seed: int) -> np.ndarray:
-    """Return the pooled vectors of every bag: float32 ``[n, tables, dimension]``."""
-    n, dimension = len(samples), model.dimension
+    """Return the pooled vectors of every bag as NICs send them: float32 ``[n, tables, width]``."""
+    n, dimension = len(samples), model.width
     result = np.empty((n, model.tables, dimension), np.float32)
     offsets = samples.key_offsets
     first = 0
@@ -60,7 +75,7 @@ def pooled_reference(samples: Samples, model: Model, seed: int) -> np.ndarray:
         keys = slice(offsets[first], offsets[last])
         vectors = row_values(model, seed, samples.tables[keys], samples.rows[keys])
         lengths = samples.bag_lengths[first:last].reshape(-1)
-        pooled = pool(vectors, lengths, model.pooling)
+        pooled = pool(vectors, lengths, model.nic_pooling)
         result[first:last] = pooled.reshape(last - first, -1, dimension)
         first = last
     return result
@@ -131,4 +146,5 @@ class Dlrm:
 
     def forward(self, samples: Samples) -> np.ndarray:
         """Return the predictions of ``samples``: float32 ``[n]``."""
-        return self.predict(samples.dense, pooled_reference(samples, self.model, self.seed))
+        pooled = pooled_reference(samples, self.model, self.seed)
+        return self.predict(samples.dense, divided(self.model, pooled, samples.bag_lengths))

@@ -80,13 +80,13 @@ class EmbeddingTables:
     def pooled(self, samples: Samples) -> np.ndarray:
         """Return the pooled vectors of every bag: float32 ``[n, tables, d]``."""
         vectors, _ = self.rows.read(samples.keys)
-        pooled = pool(vectors, samples.bag_lengths.reshape(-1), self.rows.model.pooling)
+        pooled = pool(vectors, samples.bag_lengths.reshape(-1), self.rows.model.nic_pooling)
         return pooled.reshape(*samples.bag_lengths.shape, -1)
 
     def update(self, samples: Samples, gradients: np.ndarray) -> None:
         """Update every row of the mini-batch with the gradients of its bags ``[n, tables, d]``."""
         keys, sums = row_gradients(
-            samples, key_gradients(samples, gradients, self.rows.model.pooling), self.nodes,
+            samples, key_gradients(samples, gradients, self.rows.model.nic_pooling), self.nodes,
             self.partials)
         vectors, states = self.rows.read(keys)
         self.rows.write(keys, *self.optimizer.apply(vectors, states, sums))

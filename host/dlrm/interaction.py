@@ -1,6 +1,7 @@
 """Interactions of DLRM, bit-identical to the hardware's, and the layout of their results."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -8,7 +9,8 @@ from host.dlrm.float32 import canonical, quiet
 from host.model import Model
 from rtl.config import LANES, beats_of
 
-__all__ = ["ResultLayout", "concatenation", "dot_interaction", "interaction"]
+__all__ = ["ResultLayout", "concatenation", "dot_interaction", "interaction", "unpadded",
+           "without_padding"]
 
 _BLOCK_SAMPLES = 128
 
@@ -50,15 +52,37 @@ def dot_interaction(dense: np.ndarray, pooled: np.ndarray, *, itself: bool = Fal
 
 
 def concatenation(dense: np.ndarray, pooled: np.ndarray) -> np.ndarray:
-    """Return ``[dense | pooled]`` for float32 ``dense [n, d]`` and ``pooled [n, tables, d]``."""
+    """Return ``[dense | pooled]`` for float32 ``dense [n, d]`` and ``pooled [n, ...]``."""
     return np.concatenate((dense, pooled.reshape(len(pooled), -1)), axis=1)
 
 
+@lru_cache(maxsize=16)
+def unpadded(model: Model) -> np.ndarray:
+    """Return the positions of the values that are not padding in a sample's vectors ``[tables,
+    width]``, flattened: bool ``[tables * width]``."""
+    return (np.arange(model.width) < np.array(model.table_dimensions)[:, None]).reshape(-1)
+
+
 def interaction(model: Model, dense: np.ndarray, pooled: np.ndarray) -> np.ndarray:
-    """Return the input of the top MLP of ``model``: float32 ``[n, model.interaction_width]``."""
+    """Return the input of the top MLP of ``model``: float32 ``[n, model.interaction_width]``.
+
+    ``pooled [n, tables, model.width]``, and ``dense`` if it is wider than ``model.dimension``, have
+    padding that the result lacks.
+    """
+    dense, pooled = dense[:, :model.dimension], without_padding(model, pooled)
     if model.interaction == "cat":
         return concatenation(dense, pooled)
     return dot_interaction(dense, pooled, itself=model.interaction_itself)
+
+
+def without_padding(model: Model, pooled: np.ndarray) -> np.ndarray:
+    """Return ``pooled [n, tables, width]`` without the padding of narrower vectors: ``[n, tables,
+    dimension]``, or ``[n, values]`` for tables of different dimensions."""
+    if not model.padding:
+        return pooled
+    values = pooled.reshape(len(pooled), model.tables * model.width)[:, unpadded(model)]
+    return values if model.dimensions else values.reshape(len(pooled), model.tables,
+                                                          model.dimension)
 
 
 @dataclass(frozen=True)
@@ -84,7 +108,7 @@ class ResultLayout:
         """Return the layout of the results of ``model``."""
         dots = model.interaction == "dot"
         return cls(model.interaction_width, model.dimension,
-                   beats_of(model.dimension) * LANES if dots else model.dimension)
+                   beats_of(model.width) * LANES if dots else model.dimension)
 
     @property
     def beats(self) -> int:

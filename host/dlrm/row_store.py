@@ -32,7 +32,7 @@ class RowStore:
         self.model = model
         self.seed = seed
         self._index = KeyIndex()
-        self._vectors = np.empty((0, model.dimension), np.float32)
+        self._vectors = np.empty((0, model.width), np.float32)
         self._states = np.empty(0, np.float32)
 
     def __len__(self) -> int:
@@ -45,7 +45,7 @@ class RowStore:
         """
         found = self._index.find(keys)
         new = found < 0
-        vectors = np.empty((len(keys), self.model.dimension), np.float32)
+        vectors = np.empty((len(keys), self.model.width), np.float32)
         states = np.zeros(len(keys), np.float32)
         vectors[new] = row_values(self.model, self.seed, keys[new] >> KEY_ROW_BITS,
                                   keys[new] & (1 << KEY_ROW_BITS) - 1)
@@ -61,7 +61,7 @@ class RowStore:
             # The operating system moves large arrays by page tables, without a second copy.
             held = len(self._states)
             size = held + max(missing, held // _GROWTH)
-            self._vectors.resize((size, self.model.dimension), refcheck=False)
+            self._vectors.resize((size, self.model.width), refcheck=False)
             self._states.resize(size, refcheck=False)
         self._vectors[numbers] = vectors
         self._states[numbers] = states
@@ -86,12 +86,17 @@ class RowStore:
         Each row contributes its table (4 bytes), row (8) and the bits of its vector (4 each),
         little-endian. Optimizer states are not included.
         """
-        hashed = hashlib.sha256()
+        hashed, dimensions = hashlib.sha256(), np.array(self.model.table_dimensions)
         for keys, vectors, _ in self.parts(_BLOCK):
-            records = np.empty(len(keys), [("table", "<u4"), ("row", "<u8"),
-                                           ("vector", "<f4", self.model.dimension)])
-            records["table"] = keys >> KEY_ROW_BITS
-            records["row"] = keys & (1 << KEY_ROW_BITS) - 1
-            records["vector"] = vectors
-            hashed.update(records.tobytes())
+            tables = keys >> KEY_ROW_BITS
+            # Keys ascend: the rows of a table follow each other.
+            for part in np.split(np.arange(len(keys)), np.flatnonzero(np.diff(
+                    dimensions[tables])) + 1):
+                dimension = int(dimensions[tables[part[0]]])
+                records = np.empty(len(part), [("table", "<u4"), ("row", "<u8"),
+                                               ("vector", "<f4", dimension)])
+                records["table"] = tables[part]
+                records["row"] = keys[part] & (1 << KEY_ROW_BITS) - 1
+                records["vector"] = vectors[part, :dimension]
+                hashed.update(records.tobytes())
         return hashed.digest()

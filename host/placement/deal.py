@@ -7,7 +7,7 @@ __all__ = ["PLACEMENTS", "Rule", "check_placement", "described", "given_owners"]
 
 PLACEMENTS = {
     "even": "whole tables, the same number at each node",
-    "rows": "whole tables, rows balanced",
+    "rows": "whole tables, bytes of rows balanced",
     "lookups": "whole tables, lookups balanced",
     "row": "rows hashed over all nodes",
 }
@@ -49,6 +49,7 @@ class Rule:
         such as ``0,0,1``.
     lookups: measured lookups of each table of the model, in any unit; required by ``lookups``, and
         dropped for other placements.
+    gpus: consecutive nodes of a plan that are GPUs of one host; ties spread over the hosts.
 
     Raises
     ------
@@ -58,6 +59,7 @@ class Rule:
 
     placement: str = "even"
     lookups: tuple[int, ...] | None = None
+    gpus: int = 1
 
     def __post_init__(self) -> None:
         if check_placement(self.placement) != "lookups":
@@ -73,10 +75,10 @@ class Rule:
         ``even`` and ``rows`` take the largest table first, ``lookups`` the most used table. A table
         goes to the node with the fewest rows, or lookups, so far. With ``even``, each of k nodes
         gets n // k of n tables, and n mod k nodes get one more; full nodes are skipped. Ties: more
-        rows first, then the lower table; fewer rows first, then the lower node. Listed nodes are
-        used unchanged.
+        rows first, then the lower table; fewer rows first, then the lower number in a host, then
+        the lower node. Listed nodes are used unchanged.
 
-        rows: rows of the tables to assign, by number.
+        rows: rows of the tables to assign, by number, weighted by the size of a row.
 
         Raises ``ValueError`` for a table without a listed node or without lookups.
         """
@@ -99,7 +101,7 @@ class Rule:
             if self.placement == "even":
                 more = sum(tables > least for _, _, tables in held) < extra
                 open_ = [node for node in open_ if held[node][2] < least + more]
-            owner = min(open_, key=lambda node: (*held[node][:2], node))
+            owner = min(open_, key=lambda node: (*held[node][:2], node % self.gpus, node))
             found[table] = owner
             held[owner] = _sum(held[owner], (looked_up[table], rows[table], 1))
         return found

@@ -50,13 +50,14 @@ class Placement:
     """Placement of a table: the fields of `rtl.formats.TableDescriptor`.
 
     ``kind`` TABLE: all rows at ``owner``. ROW: hashed over ``owners`` nodes, starting at ``owner``.
-    REPLICATED: a copy at every node.
+    REPLICATED: a copy at every node. ``values``: relative size of a row, by which rules balance.
     """
 
     kind: DescriptorKind
     rows: int
     owner: int = 0
     owners: int = 1
+    values: int = 1
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class ShardPlan:
 
     @classmethod
     def deal(cls, model: Model, nodes: int, placement: str = "even",
-             lookups: Sequence[int] | None = None) -> "ShardPlan":
+             lookups: Sequence[int] | None = None, gpus: int = 1) -> "ShardPlan":
         """Place the tables of ``model`` by one of `host.placement.deal.PLACEMENTS`, or at listed
         nodes.
 
@@ -108,11 +109,12 @@ class ShardPlan:
         always hashed, unless nodes are listed.
 
         lookups: measured lookups of each table, required by the placement ``lookups``.
+        gpus: consecutive nodes that are GPUs of one host.
 
         Raises ``ValueError`` for an unknown placement, and for missing or too many lookups or
         nodes.
         """
-        rule = Rule(placement, None if lookups is None else tuple(map(int, lookups)))
+        rule = Rule(placement, None if lookups is None else tuple(map(int, lookups)), gpus)
         if rule.lookups is not None and len(rule.lookups) != model.tables:
             raise ValueError(f"lookups must be {model.tables} numbers, one for each table, "
                              f"not {len(rule.lookups)}")
@@ -120,19 +122,21 @@ class ShardPlan:
         if given is not None and len(given) != model.tables:
             raise ValueError(f"placement must have {model.tables} nodes, one for each table, "
                              f"not {len(given)}")
+        sizes = tuple(zip(model.rows, model.dimensions or (1,) * model.tables))
         if placement == "row" or (nodes > model.tables and given is None):
-            return cls(nodes, tuple(Placement(DescriptorKind.ROW, rows, 0, nodes)
-                                    for rows in model.rows), rule)
-        return cls(nodes, tuple(Placement(DescriptorKind.TABLE, rows) for rows in model.rows),
-                   rule).dealt_anew()
+            return cls(nodes, tuple(Placement(DescriptorKind.ROW, rows, 0, nodes, values)
+                                    for rows, values in sizes), rule)
+        return cls(nodes, tuple(Placement(DescriptorKind.TABLE, rows, values=values)
+                                for rows, values in sizes), rule).dealt_anew()
 
     def dealt_anew(self) -> "ShardPlan":
         """Return this plan with its whole tables reassigned by the rule.
 
         Hashed and replicated tables do not change and do not count.
         """
-        owners = self.rule.owners({number: table.rows for number, table in enumerate(self.tables)
-                                   if table.kind == DescriptorKind.TABLE}, self.nodes)
+        owners = self.rule.owners({
+            number: table.rows * table.values for number, table in enumerate(self.tables)
+            if table.kind == DescriptorKind.TABLE}, self.nodes)
         return replace(self, tables=tuple(
             replace(table, owner=owners[number]) if number in owners else table
             for number, table in enumerate(self.tables)))
@@ -147,8 +151,21 @@ class ShardPlan:
         if not any(small) or self.nodes == 1:
             return self
         return replace(self, tables=tuple(
-            Placement(DescriptorKind.REPLICATED, table.rows) if is_small else table
+            replace(table, kind=DescriptorKind.REPLICATED, owner=0, owners=1)
+            if is_small else table
             for table, is_small in zip(self.tables, small))).dealt_anew()
+
+    def joined(self, gpus: int) -> "ShardPlan":
+        """Return the plan of NICs that serve ``gpus`` consecutive nodes of this plan each.
+
+        A NIC owns the rows of all its nodes, and has their copies. Hashed tables must be spread
+        over all nodes.
+        """
+        if gpus == 1:
+            return self
+        return replace(self, nodes=self.nodes // gpus, tables=tuple(
+            replace(table, owner=table.owner // gpus, owners=max(1, table.owners // gpus))
+            for table in self.tables))
 
     def descriptors(self, bases: Sequence[int] | None = None) -> np.ndarray:
         """Return the descriptor words of each table: uint32 ``[tables, 5]``.
@@ -179,17 +196,20 @@ class ShardPlan:
         owner = np.where(kind == DescriptorKind.ROW, owner + (low * owners >> OWNER_BITS), owner)
         return np.where(kind == DescriptorKind.REPLICATED, requester, owner)
 
-    def rows_held(self) -> list[int]:
-        """Return each node's number of rows; hashed tables count equal shares, rounded down."""
+    def rows_held(self, each: Sequence[int] = ()) -> list[int]:
+        """Return each node's number of rows; hashed tables count equal shares, rounded down.
+
+        each: weight of a row of each table, such as its bytes; empty counts rows.
+        """
         held = [0] * self.nodes
-        for table in self.tables:
+        for table, weight in zip(self.tables, each or [1] * len(self.tables)):
             if table.kind == DescriptorKind.REPLICATED:
                 nodes, share = range(self.nodes), table.rows
             else:
                 nodes = range(table.owner, table.owner + table.owners)
                 share = table.rows // table.owners
             for node in nodes:
-                held[node] += share
+                held[node] += weight * share
         return held
 
 

@@ -8,19 +8,33 @@ from host.systems.cpu_mpi import cpu_mpi
 from host.systems.delivery import Delivery, delivery_of
 from host.systems.devices import NETWORK, Devices
 from host.systems.en import en, ring_of
-from host.systems.en_tuning import DELIVER, EnTuning, en_tunings, fixed_of, options_of
+from host.systems.en_tuning import DELIVER, EnTuning, en_variants
 from host.systems.nic_times import NicTimes
-from host.systems.options import COPIED_ROWS, StepOptions
+from host.systems.options import (
+    COPIED_ROWS,
+    THREADS,
+    HostTuning,
+    StepOptions,
+    Variants,
+    every,
+    fixed_of,
+    host_variants,
+    named_of,
+    near,
+    open_variants,
+    start_of,
+)
 from host.systems.schedule import Schedule, busy_us, schedule, steady_us
 from host.systems.shared_graph import in_graphs, in_one_graph
 from host.systems.smartnic import smartnic
 from host.systems.stage import Part, Stage, Step
-from host.systems.tuning import Tuning, best, least_interval_us, tunings
+from host.systems.tuning import WIRES, Tuning, best, least_interval_us, tuning_variants
 from host.systems.workload import Workload, workload_of
 
-__all__ = ["COPIED_ROWS", "DELIVER", "NETWORK", "PHASES", "Delivery", "Devices", "EnTuning",
-           "NicTimes", "Part", "Schedule", "Stage", "Step", "StepOptions", "Tuning", "Workload",
-           "all_on_nic", "best", "bl_paper", "bl_tuned", "breakdown", "busy_us", "cpu_mpi",
-           "delivery_of", "en", "en_tunings", "fixed_of", "in_graphs", "in_one_graph",
-           "least_interval_us", "options_of", "ring_of", "schedule", "smartnic", "steady_us",
-           "tunings", "workload_of"]
+__all__ = ["COPIED_ROWS", "DELIVER", "NETWORK", "PHASES", "THREADS", "WIRES", "Delivery", "Devices",
+           "EnTuning", "HostTuning", "NicTimes", "Part", "Schedule", "Stage", "Step", "StepOptions",
+           "Tuning", "Variants", "Workload", "all_on_nic", "best", "bl_paper", "bl_tuned",
+           "breakdown", "busy_us", "cpu_mpi", "delivery_of", "en", "en_variants", "every",
+           "fixed_of", "host_variants", "in_graphs", "in_one_graph", "least_interval_us",
+           "named_of", "near", "open_variants", "ring_of", "schedule", "smartnic", "start_of",
+           "steady_us", "tuning_variants", "workload_of"]

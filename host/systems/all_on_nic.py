@@ -82,7 +82,7 @@ def all_on_nic(w: Workload, d: Devices, options: StepOptions, nic: NicTimes,
     at = step.add("MLPs backward", "mlp", fpga.us(2 * (bottom + top)), "gpu", after=(at,))
     rows = step.add("rows", "backward_all_to_all", nic.update_us, "nic", after=(at,))
     if options.all_reduce and w.nodes > 1:
-        ring = Ring(d.host_mpi.topology, 4 * w.model.mlp_parameters)
+        ring = Ring(d.nic_links, 4 * w.model.mlp_parameters)
         us = ring.moving_us + ring.turns * d.network.one_way_us
         at = charge(step, "all-reduce", "all_reduce", Cost(us, 0.0, {"link": ring.moving_us}),
                     (at,))

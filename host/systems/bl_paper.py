@@ -5,7 +5,15 @@ from host.systems.devices import Devices
 from host.systems.options import StepOptions
 from host.systems.program import Program
 from host.systems.stage import Step
-from host.systems.tables import INDEX, by_table, input_bytes, lookups, row_updates, vector_bytes
+from host.systems.tables import (
+    INDEX,
+    by_table,
+    bytes_of,
+    input_bytes,
+    lookups,
+    pooled,
+    row_updates,
+)
 from host.systems.workload import Workload
 
 __all__ = ["bl_paper"]
@@ -21,21 +29,23 @@ def bl_paper(w: Workload, d: Devices, options: StepOptions) -> Step:
     and applies the sums.
     """
     program, dense, fused = Program(d), Dense(w, d.kernels), d.software.fused_embedding
-    at: tuple[int, ...] = program.exchange(
-        "indices", "input_all_to_all", INDEX * (w.lookups + w.bags), (), "host")
+    keys = INDEX * (w.lookups + w.bags)
+    at = program.sizes(keys, ()) if w.varies else ()
+    at = program.exchange("indices", "input_all_to_all", keys, at, "host")
     at = program.copy("inputs", input_bytes(w), at, calls=1 if d.software.packed_inputs else 3)
     if w.nodes > 1:
         at = program.kernels([("indices by table", "irregular", [
             by_table(int(w.lookups.sum(axis=0).max()), d.kernels)])], at)
     at = program.kernels([("gather", "embedding_lookup", lookups(w, d.gpu, fused))], at)
-    size = vector_bytes(w)
-    at = program.exchange("pooled vectors", "embedding_all_to_all", size * w.bags.T, at, "mpi")
-    at = program.kernels([dense.bottom(), *dense.top()], at)
+    size = bytes_of(w, "bags")
+    at = program.exchange("pooled vectors", "embedding_all_to_all", size.T, at, "mpi")
+    at = program.kernels([("sums of partial vectors", "irregular", pooled(w))] * bool(pooled(w))
+                         + [dense.bottom(), *dense.top()], at)
     if not options.training:
         dense.predictions(program, at)
         return program.step
     at = program.kernels(dense.backward(), at)
-    at = program.exchange("gradients", "backward_all_to_all", size * w.bags, at, "mpi")
+    at = program.exchange("gradients", "backward_all_to_all", size, at, "mpi")
     at = program.kernels([("row update", "backward_all_to_all",
                            row_updates(w, d.gpu, fused))], at)
     program.wait(dense.learn(program, at, options))

@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from host.devices.dense_work import dense_update
+import numpy as np
+
+from host.devices.dense_work import cast, dense_update
 from host.devices.embedding_work import gather, segment_sum, unique
 from host.systems.dense import Dense
 from host.systems.devices import Devices
@@ -10,19 +12,20 @@ from host.systems.options import StepOptions
 from host.systems.program import After, Program
 from host.systems.stage import Step
 from host.systems.tables import (
-    INDEX,
     by_table,
+    bytes_of,
+    copied_values,
+    in_shares,
     input_bytes,
     lookups,
+    pooled,
     row_updates,
     rows_of_tables,
-    vector_bytes,
 )
-from host.systems.tuning import Tuning
+from host.systems.tuning import WIRES, Tuning
 from host.systems.workload import Workload
-from rtl.formats import DescriptorKind
 
-__all__ = ["bl_tuned"]
+__all__ = ["bl_tuned", "exchanged"]
 
 
 def bl_tuned(w: Workload, d: Devices, options: StepOptions, tuning: Tuning) -> Step:
@@ -37,21 +40,34 @@ def bl_tuned(w: Workload, d: Devices, options: StepOptions, tuning: Tuning) -> S
     return _Tuned(w, d, options, tuning).build()
 
 
+def exchanged(w: Workload, tuning: Tuning) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bytes of keys, and of vectors or their gradients, ``[requester, owner]``."""
+    w = w.once if tuning.bags_once else w
+    keys, counts = (w.requested, "requested") if tuning.dedupe else (w.lookups + w.bags, "bags")
+    return tuning.key_bytes * keys, bytes_of(w, counts) * WIRES[tuning.wire] // WIRES["float32"]
+
+
 class _Tuned:
     """A step under construction."""
 
     def __init__(self, w: Workload, d: Devices, options: StepOptions, tuning: Tuning):
-        self._w, self._d, self._tuning = w, d, tuning
-        self._options = replace(options, buckets=tuning.buckets, nccl=tuning.nccl)
+        d = tuning.devices(d)
+        # Bags are looked up, and later copied to the bags of ``all``.
+        self._w, self._all = w.once if tuning.bags_once else w, w
+        self._d, self._tuning = d, tuning
+        self._options = replace(options, buckets=tuning.buckets, nccl=tuning.exchange != "mpi")
         self._program, self._dense = Program(d), Dense(w, d.kernels)
-        self._library = "nccl" if tuning.nccl else "mpi"
-        self._vectors = vector_bytes(w) * (w.requested if tuning.dedupe else w.bags)
+        self._keys, self._vectors = exchanged(w, tuning)
 
     def build(self) -> Step:
         """Return the step."""
-        program, dense, tuning = self._program, self._dense, self._tuning
-        before = self._indices((), "host") if tuning.host_indices else ()
-        copied = program.copy("inputs", input_bytes(self._w, tuning.host_indices), before)
+        program, dense, tuning, w = self._program, self._dense, self._tuning, self._w
+        before: After = ()
+        # Kernels that exchange data read the sizes from GPU memory.
+        if w.varies and not tuning.dedupe and tuning.exchange != "gpu":
+            before = program.sizes(self._keys, before)
+        before = self._indices(before, "host") if tuning.host_indices else before
+        copied = program.copy("inputs", self._input_bytes(), before)
         vectors, bottom = self._forward(copied)
         if not tuning.overlap:
             bottom = program.kernels([dense.bottom()], vectors)
@@ -67,6 +83,12 @@ class _Tuned:
         program.wait((*rows, *weights))
         return program.step
 
+    def _input_bytes(self) -> float:
+        """Return the bytes copied to the GPU: dense features, keys, and the indices of bags."""
+        size = self._tuning.key_bytes
+        found = input_bytes(self._w, self._tuning.host_indices, size)
+        return found + size * int(self._all.whole.max()) * (self._w is not self._all)
+
     def _forward(self, copied: After) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the last stages of the pooled vectors, and of the bottom MLP if it overlaps."""
         w, program, tuning, level = self._w, self._program, self._tuning, self._d.kernels
@@ -74,11 +96,13 @@ class _Tuned:
         if tuning.dedupe:
             at = program.kernels([("different keys", "irregular", [
                 unique(most, values=rows_of_tables(w))])], at)
-            if w.nodes > 1:
-                # The GPU computes the sizes of messages, for which the host waits.
-                at = program.wait(program.copy("sizes", INDEX * w.nodes, at, to_gpu=False))
+            if w.nodes > 1 and tuning.exchange != "gpu":
+                # The GPU computes the sizes of messages, for which the hosts wait.
+                at = program.wait(program.copy("sizes", tuning.key_bytes * w.nodes, at,
+                                               to_gpu=False))
+                at = program.sizes(self._keys, at)
         if not tuning.host_indices:
-            at = self._indices(at, self._library)
+            at = self._indices(at, tuning.exchange)
         if w.nodes > 1:
             arrived = w.requested if tuning.dedupe else w.lookups
             at = program.kernels([("indices by table", "irregular", [
@@ -86,49 +110,64 @@ class _Tuned:
         at = program.kernels([("gather", "embedding_lookup", lookups(
             w, self._d.gpu, tuning.fused, tuning.dedupe, tuning.joined))], at)
         bottom: tuple[int, ...] = ()
-        if tuning.overlap and not tuning.nccl:  # MPI blocks the thread
+        if tuning.overlap and tuning.exchange == "mpi":  # MPI blocks the thread
             bottom = program.kernels([self._dense.bottom()], copied)
-        at = program.exchange("vectors", "embedding_all_to_all", self._vectors.T, at,
-                              self._library)
-        if tuning.overlap and tuning.nccl:
+        at = self._exchange("vectors", "embedding_all_to_all", self._vectors.T, at)
+        if tuning.overlap and tuning.exchange != "mpi":
             bottom = program.kernels([self._dense.bottom()], copied)
-        if tuning.dedupe:
-            at = program.kernels([("vectors to bags", "irregular", [
-                gather(most, int(w.bags.sum(axis=1).max()), w.model.dimension, 1)])], at)
-        return at, bottom
+        return self._to_bags(at), bottom
+
+    def _to_bags(self, at: tuple[int, ...]) -> tuple[int, ...]:
+        """Pool the vectors of keys, or add partial vectors, and copy the vectors of equal bags."""
+        w = self._w
+        if self._tuning.dedupe:
+            work = [("vectors to bags", "irregular", [in_shares(w, gather, "lookups", "whole")])]
+        else:
+            work = [("sums of partial vectors", "irregular", [each]) for each in pooled(w)]
+        if w is not self._all:
+            work.append(("vectors of equal bags", "irregular", [
+                in_shares(self._all, gather, "whole", "whole")]))
+        return self._program.kernels(work, at)
 
     def _indices(self, after: After, library: str) -> tuple[int, ...]:
         """Exchange indices: of distinct keys with dedupe, else of all bags."""
-        w = self._w
-        return self._program.exchange(
-            "indices", "input_all_to_all",
-            INDEX * (w.requested if self._tuning.dedupe else w.lookups + w.bags), after, library,
-            self._tuning.grouped)
+        return self._program.exchange("indices", "input_all_to_all", self._keys, after, library,
+                                      self._tuning.grouped)
+
+    def _exchange(self, name: str, phase: str, traffic: np.ndarray, at: After) -> tuple[int, ...]:
+        """Exchange vectors, converted to the format between nodes and back."""
+        values = traffic // WIRES[self._tuning.wire] * (1 - np.eye(len(traffic), dtype=np.int64))
+        narrow = self._tuning.wire != "float32" and values.any()
+        out, back = (int(values.sum(axis=axis).max()) for axis in (1, 0))
+        if narrow:
+            at = self._program.kernels([("to the format between nodes", phase, [
+                cast(out, WIRES["float32"], WIRES[self._tuning.wire])])], at)
+        at = self._program.exchange(name, phase, traffic, at, self._tuning.exchange)
+        if narrow:
+            at = self._program.kernels([("from the format between nodes", phase, [
+                cast(back, WIRES[self._tuning.wire], WIRES["float32"])])], at)
+        return tuple(at)
 
     def _rows(self, after: After) -> tuple[int, ...]:
         """Exchange gradients of rows and apply them."""
         w, program, tuning = self._w, self._program, self._tuning
-        at = tuple(after)
+        at, phase = tuple(after), "backward_all_to_all"
+        if w is not self._all:
+            at = program.kernels([("gradients of equal bags", phase, [
+                in_shares(self._all, segment_sum, "whole", "distinct_bags")])], at)
         if tuning.dedupe:
-            rows, keys = int(w.lookups.sum(axis=1).max()), int(w.requested.sum(axis=1).max())
-            at = program.kernels([("gradients of keys", "backward_all_to_all", [
-                segment_sum(rows, keys, w.model.dimension)])], at)
-        at = program.exchange("gradients", "backward_all_to_all", self._vectors, at,
-                              self._library)
-        return program.kernels([("row update", "backward_all_to_all", row_updates(
+            at = program.kernels([("gradients of keys", phase, [
+                in_shares(w, segment_sum, "lookups", "requested")])], at)
+        at = self._exchange("gradients", phase, self._vectors, at)
+        return program.kernels([("row update", phase, row_updates(
             w, self._d.gpu, tuning.fused or tuning.joined, tuning.dedupe))], at)
 
     def _copies(self, after: After) -> tuple[int, ...]:
         """Sum the gradients of copied tables over the nodes and apply them."""
-        w, rows = self._w, _copied_rows(self._w)
-        if w.nodes == 1 or not rows:
+        values = copied_values(self._w)
+        if self._w.nodes == 1 or not values:
             return tuple(after)
-        at = self._program.all_reduce("gradients of copies", vector_bytes(w) * rows, after,
-                                      self._tuning.nccl)
+        at = self._program.all_reduce("gradients of copies", 4 * values, after,
+                                      self._options.nccl)
         return self._program.kernels([("update of copies", "all_reduce", [
-            dense_update(rows * w.model.dimension)])], at)
-
-
-def _copied_rows(w: Workload) -> int:
-    """Return the number of rows in replicated tables."""
-    return sum(table.rows for table in w.plan.tables if table.kind == DescriptorKind.REPLICATED)
+            dense_update(values)])], at)

@@ -6,7 +6,7 @@ from host.systems.devices import Devices
 from host.systems.options import StepOptions
 from host.systems.program import Work
 from host.systems.stage import Step
-from host.systems.tables import INDEX, by_table, lookups, row_updates, vector_bytes
+from host.systems.tables import INDEX, by_table, bytes_of, lookups, row_updates
 from host.systems.workload import Workload
 
 __all__ = ["cpu_mpi"]
@@ -18,7 +18,7 @@ def cpu_mpi(w: Workload, d: Devices, options: StepOptions) -> Step:
     Framework calls cost the CPU profile's ``operator_us``; the software profile is ignored.
     """
     step, dense = Step(), Dense(w)
-    size = vector_bytes(w)
+    size = bytes_of(w, "bags")
 
     def exchange(name: str, phase: str, traffic, at: tuple[int, ...]) -> tuple[int, ...]:
         return (charge(step, name, phase, d.cpu_mpi.all_to_all(traffic), at),) \
@@ -34,12 +34,12 @@ def cpu_mpi(w: Workload, d: Devices, options: StepOptions) -> Step:
         at = compute(at, ("indices by table", "irregular",
                           [by_table(int(w.lookups.sum(axis=0).max()), 0)]))
     at = compute(at, ("gather", "embedding_lookup", lookups(w, d.cpu)))
-    at = exchange("pooled vectors", "embedding_all_to_all", size * w.bags.T, at)
+    at = exchange("pooled vectors", "embedding_all_to_all", size.T, at)
     at = compute(at, dense.bottom(), *dense.top())
     if not options.training:
         return step
     at = compute(at, *dense.backward(), dense.bottom_backward())
-    at = exchange("gradients", "backward_all_to_all", size * w.bags, at)
+    at = exchange("gradients", "backward_all_to_all", size, at)
     at = compute(at, ("row update", "backward_all_to_all", row_updates(w, d.cpu)))
     if options.all_reduce and w.nodes > 1:
         at = (charge(step, "all-reduce", "all_reduce",

@@ -51,8 +51,8 @@ class Delivery:
         if deliver == "interaction":
             return 4 * model.interaction_width * samples
         if deliver == "pooled":
-            return 4 * model.dimension * self.bags
-        return 4 * model.dimension * self.vectors + self.index_bytes
+            return 4 * model.width * self.bags
+        return 4 * model.width * self.vectors + self.index_bytes
 
 
 def delivery_of(samples: Samples, small: Sequence[bool], nodes: int) -> Delivery:

@@ -13,7 +13,7 @@ from host.systems.nic_use import NicUse
 from host.systems.options import StepOptions
 from host.systems.program import After, Program, Work
 from host.systems.stage import Step
-from host.systems.tables import INDEX, vector_bytes
+from host.systems.tables import vector_bytes
 from host.systems.workload import Workload
 from host.wire.indices import check_share
 
@@ -81,7 +81,7 @@ class _En:
 
     def __init__(self, w: Workload, d: Devices, options: StepOptions, nic: NicTimes,
                  delivery: Delivery, tuning: EnTuning):
-        d = beside_ring(d) if tuning.ring else d
+        d = tuning.devices(beside_ring(d) if tuning.ring else d)
         self._w, self._d, self._options, self._nic = w, d, options, nic
         self._delivery, self._tuning = delivery, tuning
         self._samples = int(w.samples.max())
@@ -115,7 +115,7 @@ class _En:
         """
         own = self._delivery
         return float(4 * self._w.model.dense * self._samples
-                     + INDEX * (own.copied_slots + own.copied_bags)
+                     + self._tuning.key_bytes * (own.copied_slots + own.copied_bags)
                      + (own.bag_bytes if self._tuning.deliver == "unique" else 0))
 
     def _answers(self, asked: tuple[int, ...], bottom: After) -> tuple[int, ...]:
@@ -156,8 +156,8 @@ class _En:
         w, own, deliver = self._w, self._delivery, self._tuning.deliver
         if deliver == "interaction":
             return []
-        rows, bags, index = own.copied_slots, own.copied_bags, INDEX * (
-            own.copied_slots + own.copied_bags)
+        rows, bags = own.copied_slots, own.copied_bags
+        index = self._tuning.key_bytes * (rows + bags)
         if deliver == "unique":
             rows, bags = rows + own.slots, bags + own.bags
             index += own.index_bytes + own.bag_bytes

@@ -1,14 +1,18 @@
 """Options of ``en``; every option can be switched off or used alone."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from itertools import product
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from gen.base.numbers import integer
-from host.systems.options import COPIED_ROWS
+from host.systems.options import (
+    COPIED_ROWS,
+    KEY_BYTES,
+    THREADS,
+    HostTuning,
+    Variants,
+    host_variants,
+)
 
-__all__ = ["DELIVER", "EnTuning", "en_tunings", "fixed_of", "options_of"]
+__all__ = ["DELIVER", "EnTuning", "en_variants"]
 
 DELIVER = ("interaction", "pooled", "unique")
 """Data that NICs deliver: interaction results, a pooled vector per bag, or each distinct vector
@@ -17,7 +21,7 @@ once.
 
 
 @dataclass(frozen=True)
-class EnTuning:
+class EnTuning(HostTuning):
     """Options of EN that FS lacks.
 
     Members
@@ -54,6 +58,7 @@ class EnTuning:
     relaunch: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.deliver not in DELIVER:
             raise ValueError(f"deliver must be one of {', '.join(DELIVER)}, not {self.deliver!r}")
         if self.copied_rows < 0:
@@ -64,62 +69,34 @@ class EnTuning:
         return not ((self.deliver == "interaction" and (training or self.copied_rows > 0))
                     or (training and (self.copied_rows > 0 or self.relaunch))
                     or (self.ring and self.reads)
+                    or (self.threads > 1 and self.driven)
+                    or (self.communicators > 1 and not training)
                     or (self.relaunch and not (self.ring and self.completion and self.dense)))
 
-    def in_words(self) -> str:
-        """Return the active options as text."""
-        used = [name for name, value in vars(self).items() if value is True]
-        used.append(f"deliver {self.deliver}")
-        used += [f"copies of tables of at most {self.copied_rows:,} rows"] * (self.copied_rows > 0)
-        return ", ".join(used)
+    @property
+    def driven(self) -> bool:
+        """Whether the NIC's driver launches gathers, in a thread of its own."""
+        return not (self.ring or self.reads)
+
+    def words(self) -> list[str]:
+        """Return the active options as texts."""
+        rows = self.copied_rows
+        return [*super().words(), f"deliver {self.deliver}",
+                *[f"copies of tables of at most {rows:,} rows"] * (rows > 0)]
 
 
-def options_of(tuning: EnTuning) -> tuple[str, ...]:
-    """Return the ``name=value`` texts that fix every member of ``tuning``."""
-    return tuple(f"{name}={str(value).lower() if isinstance(value, bool) else value}"
-                 for name, value in vars(tuning).items())
+def en_variants(training: bool, key_bytes: int = KEY_BYTES[0],
+                copied_rows: Sequence[int] = COPIED_ROWS,
+                threads: int = THREADS) -> tuple[Variants, ...]:
+    """Return the alternatives that EN searches: the read path, ``deliver``, ``copied_rows`` and the
+    options of every system. Other members keep their defaults.
 
-
-def fixed_of(options: Sequence[str]) -> dict[str, Any]:
-    """Return the members that ``name=value`` texts fix.
-
-    Raises ``ValueError`` for an unknown name or a value of the wrong type.
+    key_bytes: bytes of a key. copied_rows: limits on the rows of copied tables.
+    threads: most threads that call.
     """
-    known = {field.name: field.default for field in fields(EnTuning)}
-    found: dict[str, Any] = {}
-    for option in options:
-        name, _, text = option.partition("=")
-        if name not in known:
-            raise ValueError(f"en must name one of {', '.join(known)}, not {name!r}")
-        default = known[name]
-        if isinstance(default, bool):
-            if text not in ("true", "false"):
-                raise ValueError(f"{name} must be true or false, not {text!r}")
-            found[name] = text == "true"
-        elif isinstance(default, int):
-            try:
-                found[name] = integer(text)
-            except ValueError as error:
-                raise ValueError(f"{name} must be a number of rows: {error}") from None
-        else:
-            found[name] = text
-    replace(EnTuning(), **found)  # checks the values
-    return found
-
-
-def en_tunings(training: bool, fixed: Mapping[str, Any]) -> tuple[EnTuning, ...]:
-    """Return the tunings that EN searches.
-
-    The search varies ``deliver``, ``copied_rows``, ``ring`` and ``reads`` unless ``fixed`` sets
-    them. Other members keep their defaults or the values in ``fixed``. Raises ``ValueError`` if no
-    consistent tuning is left.
-    """
-    served = ((True, False), (False, False), (False, True))
-    every = (EnTuning(**{"ring": ring, "reads": reads, "deliver": deliver, "copied_rows": rows}
-                      | dict(fixed))
-             for (ring, reads), deliver, rows in product(served, DELIVER, COPIED_ROWS))
-    found = tuple(dict.fromkeys(each for each in every if each.possible(training)))
-    if not found:
-        raise ValueError(f"en must have consistent options in "
-                         f"{'training' if training else 'inference'}, not {dict(fixed)!r}")
-    return found
+    return (tuple({"ring": ring, "reads": reads}
+                  for ring, reads in ((True, False), (False, False), (False, True))),
+            tuple({"deliver": deliver} for deliver in DELIVER),
+            tuple({"copied_rows": rows} for rows in (copied_rows[:1] if training else copied_rows)),
+            tuple({"communicators": count} for count in ((1, 2) if training else (1,))),
+            *host_variants(threads, key_bytes))

@@ -86,7 +86,7 @@ class NicUse:
         if not nic.gathers or not us or self._resident:
             return ()
         rows = max(1, round(nic.gathered / nic.gathers))
-        each = d.gpu.kernels(gather(rows, rows, self._w.model.dimension))
+        each = d.gpu.kernels(gather(rows, rows, self._w.model.width))
         part = nic.gathers * each.us / us
         return (Part("gpu", min(1.0, part * each.share)),
                 Part("gpu_memory", min(1.0, part * each.memory_share)))
@@ -117,4 +117,4 @@ class NicUse:
 
 def link_us(d: Devices, w: Workload, vectors) -> float:
     """Return the time of the busiest link for ``vectors``, counts ``[nodes, nodes]``."""
-    return float(d.host_mpi.topology.link_us(vector_bytes(w) * vectors).max())
+    return float(d.nic_links.link_us(vector_bytes(w) * vectors).max())

@@ -1,11 +1,30 @@
-"""Options of a step, common to all systems."""
+"""Options of a step, common to all systems, and the options that a search varies."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import product
+from typing import Any, TypeVar
 
-__all__ = ["COPIED_ROWS", "StepOptions"]
+from gen.base.numbers import integer
+from host.systems.devices import Devices
+
+__all__ = ["COPIED_ROWS", "KEY_BYTES", "THREADS", "HostTuning", "StepOptions", "Variants",
+           "every", "fixed_of", "host_variants", "named_of", "near",
+           "open_variants", "start_of"]
+
+_T = TypeVar("_T", bound="HostTuning")
 
 COPIED_ROWS = (0, 100, 1_000, 10_000, 100_000, 1_000_000)
 """Limits on the rows of tables that are copied to every node; 0 copies no table."""
+
+KEY_BYTES = (8, 4)
+"""Bytes of an index or a bag offset: int64, as in frameworks, or int32."""
+
+THREADS = 2
+"""Host threads of a system at most, with the thread of the NIC's driver."""
+
+Variants = tuple[Mapping[str, Any], ...]
+"""Alternatives of a search: the values of one or more members, which change together."""
 
 
 @dataclass(frozen=True)
@@ -24,3 +43,130 @@ class StepOptions:
     all_reduce: bool = True
     buckets: bool = False
     nccl: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostTuning:
+    """Options that every system with GPUs has.
+
+    Members
+    -------
+    threads: host threads that call operators and launch graphs; each mini-batch uses a free thread.
+        The thread of a NIC's driver counts as one of `THREADS`.
+    communicators: NCCL communicators per GPU; each runs its collectives in order.
+    key_bytes: bytes of an index or a bag offset, one of `KEY_BYTES`.
+    """
+
+    threads: int = 1
+    communicators: int = 1
+    key_bytes: int = KEY_BYTES[0]
+
+    def __post_init__(self) -> None:
+        for name in ("threads", "communicators"):
+            if not 1 <= getattr(self, name) <= 16:
+                raise ValueError(f"{name} must be between 1 and 16, not {getattr(self, name)!r}")
+        if self.key_bytes not in KEY_BYTES:
+            raise ValueError(f"key_bytes must be {' or '.join(map(str, KEY_BYTES))}, "
+                             f"not {self.key_bytes!r}")
+
+    def possible(self, training: bool = False) -> bool:
+        """Return whether the options are consistent and not equivalent to other options."""
+        return True
+
+    def devices(self, d: Devices) -> Devices:
+        """Return ``d`` with the threads and communicators of these options."""
+        return replace(d, threads=self.threads, communicators=self.communicators)
+
+    def words(self) -> list[str]:
+        """Return the active options as texts."""
+        used = [name for name, value in vars(self).items() if value is True]
+        used += [f"{self.threads} thread{'s' * (self.threads > 1)}"]
+        used += [f"{self.communicators} communicators"] * (self.communicators > 1)
+        return used + [f"keys of {8 * self.key_bytes} bits"] * (self.key_bytes < KEY_BYTES[0])
+
+    def in_words(self) -> str:
+        """Return the active options as text."""
+        return ", ".join(self.words())
+
+
+def named_of(option: HostTuning) -> tuple[str, ...]:
+    """Return the ``name=value`` texts that fix every member of ``option``."""
+    return tuple(f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+                 for name, value in vars(option).items())
+
+
+def fixed_of(kind: type[HostTuning], texts: Sequence[str]) -> dict[str, Any]:
+    """Return the members that ``name=value`` texts fix.
+
+    kind: class of the options.
+
+    Raises ``ValueError`` for an unknown name or a value of the wrong type.
+    """
+    known = {field.name: field.default for field in fields(kind)}
+    found: dict[str, Any] = {}
+    for option in texts:
+        name, _, text = option.partition("=")
+        if name not in known:
+            raise ValueError(f"fixed must name one of {', '.join(known)}, not {name!r}")
+        default = known[name]
+        if isinstance(default, bool):
+            if text not in ("true", "false"):
+                raise ValueError(f"{name} must be true or false, not {text!r}")
+            found[name] = text == "true"
+        elif isinstance(default, int):
+            try:
+                found[name] = integer(text)
+            except ValueError as error:
+                raise ValueError(f"{name} must be an integer: {error}") from None
+        else:
+            found[name] = text
+    kind(**found)  # checks the values
+    return found
+
+
+def host_variants(threads: int = THREADS, key_bytes: int = KEY_BYTES[0]) -> tuple[Variants, ...]:
+    """Return the alternatives of a system whose host has ``threads`` threads for its calls."""
+    return (tuple({"threads": count} for count in range(1, threads + 1)),
+            ({"key_bytes": key_bytes},))
+
+
+def open_variants(variants: Iterable[Variants], fixed: Mapping[str, Any]) -> tuple[Variants, ...]:
+    """Return the alternatives that agree with the members that ``fixed`` sets."""
+    return tuple(tuple(each for each in own if all(
+        fixed.get(name, value) == value for name, value in each.items())) for own in variants)
+
+
+def every(option: _T, variants: Sequence[Variants], training: bool = False) -> tuple[_T, ...]:
+    """Return all consistent combinations of the alternatives, with the other members of ``option``.
+
+    Raises ``ValueError`` if there are none.
+    """
+    found = (replace(option, **{name: value for own in chosen for name, value in own.items()})
+             for chosen in product(*filter(None, variants)))
+    found = tuple(each for each in found if each.possible(training))
+    if not found:
+        raise ValueError(f"fixed must leave consistent options in "
+                         f"{'training' if training else 'inference'}, not {option.in_words()}")
+    return found
+
+
+def near(option: _T, variants: Sequence[Variants], changes: int) -> tuple[_T, ...]:
+    """Return ``option``, and then the options that differ from it in at most ``changes`` of the
+    alternatives."""
+    found = {option: None}
+    for _ in range(changes):
+        found |= {replace(each, **values): None
+                  for each in list(found) for own in variants for values in own}
+    return tuple(found)
+
+
+def start_of(option: _T, variants: Sequence[Variants], training: bool = False) -> _T:
+    """Return the consistent combination that differs from ``option`` in the fewest alternatives.
+
+    Raises ``ValueError`` as :func:`every` does.
+    """
+    for own in variants:
+        option = replace(option, **own[0]) if len(own) == 1 else option
+    close = (each for changes in range(3) for each in near(option, variants, changes)
+             if each.possible(training))
+    return next(close, None) or every(option, variants, training)[0]

@@ -19,6 +19,10 @@ Work = tuple[str, str, Sequence[Operation]]
 """Name, phase and operators of a part of the GPU's work."""
 
 
+_SIZE = 8
+"""Bytes of a message's size."""
+
+
 class Program:
     """A mini-batch under construction.
 
@@ -27,8 +31,8 @@ class Program:
     call has reached the GPU and its predecessors have ended. :meth:`wait` blocks the thread. If the
     software profile has ``graphs``, all GPU work between two waits is one graph with one call.
     ``calls`` of the step lists the calls that several mini-batches can share: a graph launch (each
-    mini-batch adds its nodes), a wait, a store to a NIC register and, if ``devices`` groups
-    exchanges, an NCCL call.
+    mini-batch adds ``graph_us``), a wait, a store to a NIC register, messages with sizes and, with
+    ``one_collective``, an NCCL call.
 
     A kernel holds the multiprocessors that it fills and its share of the memory bandwidth; kernels
     of other mini-batches may run beside it. A copy holds a direction of PCIe. An NCCL collective
@@ -48,9 +52,12 @@ class Program:
         self._software = devices.software
         self._thread: tuple[int, ...] = ()
         self._graph: tuple[int, ...] | None = None
-        self._launch = 0  # the stage of the graph's call
         self._gpu = devices.gpu.gpu
         self._cpu = Part("cpu", 1 / devices.threads)
+        share = self._d.nccl.nccl.channels / self._gpu.multiprocessors
+        self._channels = Part("gpu", min(1.0, share))
+        self._links = ("link", Part("pcie_in", devices.link_share),
+                       Part("pcie_out", devices.link_share))
         self._relaunched = relaunched
         if relaunched and not devices.software.graphs:
             raise ValueError("relaunch requires software with graphs")
@@ -61,9 +68,8 @@ class Program:
         for name, phase, operations in parts:
             for operation in operations:
                 each = self._d.gpu.kernels(operation)
-                nodes = operation.kernels / operation.operators
                 for _ in range(operation.operators):
-                    called = self._called(name, self._d.gpu.call_us(operation), nodes=nodes)
+                    called = self._called(name, self._d.gpu.call_us(operation))
                     at = (self.step.add(name, phase, each.us, Part("gpu", each.share),
                                         Part("gpu_memory", each.memory_share),
                                         after=[*at, *called]),)
@@ -118,16 +124,19 @@ class Program:
                  library: str, grouped: bool = False) -> tuple[int, ...]:
         """Exchange ``traffic``, bytes ``[from, to]``, between the nodes; return the last stage.
 
-        library: ``nccl`` and ``mpi`` exchange between GPU memories, ``host`` is MPI between host
-        memories.
+        library: ``nccl``, ``mpi`` and ``gpu`` exchange between GPU memories; ``gpu`` by stores of
+        kernels. ``host`` is MPI between host memories.
         grouped: with NCCL, share a call with the exchange of another mini-batch. Only the bytes are
         then charged here.
         """
         if len(traffic) == 1:
             return tuple(after)
         if library == "nccl":
-            more = self._d.nccl.further_us(traffic) if self._d.grouped and not grouped else None
+            more = (self._d.nccl.further_us(traffic) if self._d.one_collective and not grouped
+                    else None)
             return self._nccl(name, phase, self._d.nccl.all_to_all(traffic), after, grouped, more)
+        if library == "gpu":
+            return self._puts(name, phase, traffic, after)
         cost = self._d.host_mpi.all_to_all(traffic)
         if library == "host":
             return self._mpi(name, phase, cost, after)
@@ -151,15 +160,26 @@ class Program:
         if not cost.us:
             return tuple(after)
         called = () if grouped else self._called(name, self._software.operator_us)
-        held = (Part("gpu", min(1.0, self._d.nccl.nccl.channels / self._gpu.multiprocessors)),
+        held = (self._channels,
                 Part("nccl", 1 / self._d.communicators))
         begun = self.step.add(name, phase, cost.overhead_us, *(() if grouped else held),
                               after=[*after, *called])
         if more is not None:
             self.step.calls[begun] = more
-        share = self._d.link_share
-        return (self.step.add(name, phase, cost.work_us, *held, "link", Part("pcie_in", share),
-                              Part("pcie_out", share), after=(begun,)),)
+        return (self.step.add(name, phase, cost.work_us, *held, *self._links, after=(begun,)),)
+
+    def _puts(self, name: str, phase: str, traffic: np.ndarray, after: After) -> tuple[int, ...]:
+        """Add an exchange in which a kernel stores to the NIC, and a graph node or an operator,
+        which holds no multiprocessor, waits for the data of the other nodes."""
+        cost = self._d.nccl.puts(traffic)
+        if not cost.us:
+            return tuple(after)
+        called = self._called(name, self._software.operator_us)
+        at = self.step.add(name, phase, self._gpu.kernel_us, self._channels,
+                           after=[*after, *called])
+        at = self.step.add(name, phase, cost.overhead_us, after=(at,))
+        return self.wait_for_flag((self.step.add(name, phase, cost.work_us, *self._links,
+                                                 after=(at,)),), name)
 
     def _through_hosts(self, name: str, phase: str, cost: Cost, out: float, back: float,
                        after: After) -> tuple[int, ...]:
@@ -181,6 +201,22 @@ class Program:
                                {"cpu": self._cpu.share}),)
         return self._thread
 
+    def sizes(self, traffic: np.ndarray, after: After) -> tuple[int, ...]:
+        """Let the hosts tell each other the sizes of ``traffic``, for which the thread waits.
+
+        Mini-batches of a graph share the messages.
+        """
+        cost = self._d.host_mpi.all_to_all(_SIZE * (traffic > 0))
+        if not cost.us:
+            return tuple(after)
+        calls = cost.busy["cpu"]
+        sent = self.step.add("sizes", "overhead", calls, self._cpu,
+                             after=[*self._thread, *after])
+        self.step.calls[sent] = 0.0
+        self._thread = (self.step.add("sizes", "input_all_to_all", cost.us - calls, after=(sent,)),)
+        self._graph = None
+        return self._thread
+
     def tell_nic(self, after: After = (), name: str = "doorbell") -> tuple[int, ...]:
         """Store to a NIC register from the thread; return the stage of its arrival.
 
@@ -193,12 +229,10 @@ class Program:
         self.step.calls[rung] = 0.0
         return (self.step.add(name, "overhead", self._d.pcie.one_way_us, after=(rung,)),)
 
-    def _called(self, name: str, us: float, latency: float | None = None,
-                nodes: float = 1) -> tuple[int, ...]:
+    def _called(self, name: str, us: float, latency: float | None = None) -> tuple[int, ...]:
         """Call an action; return the stage at which the call has reached the GPU.
 
         latency: microseconds from the call to the GPU; the default is the latency of a launch.
-        nodes: graph nodes of the action.
         """
         if self._software.graphs:
             if self._graph is None and self._relaunched:
@@ -207,10 +241,7 @@ class Program:
                     self._d.pcie.one_way_us + self._gpu.poll_us + self._gpu.launch_us)
             elif self._graph is None:
                 self._graph = self._call("graph", self._software.graph_us, self._gpu.launch_us)
-                self._launch = self._thread[0]
-                self.step.calls[self._launch] = 0.0
-            if not self._relaunched:
-                self.step.calls[self._launch] += nodes * self._software.graph_node_us
+                self.step.calls[self._thread[0]] = self._software.graph_us
             return self._graph
         return self._call(name, us, self._gpu.launch_us if latency is None else latency)
 

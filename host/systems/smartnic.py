@@ -87,7 +87,7 @@ class _SmartNic:
                   if not (self._interacts and name == "irregular")}
         most = int(self._w.samples.max())
         results = 4 * most * (model.interaction_width if self._interacts
-                              else model.tables * model.dimension)
+                              else model.tables * model.width)
         dense = vector_bytes(self._w) * most if self._interacts else 0
         return self._use.forward(asked, phases, LIST_RECORD * nic.gathered + results, dense)
 

@@ -1,34 +1,72 @@
 """Embedding part of a step on GPUs or CPUs: inputs, lookups and updates of the tables."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import reduce
+
+import numpy as np
 
 from host.devices.cpu import CpuTime
 from host.devices.embedding_work import expand, gather, layout, scatter_update, segment_sum, unique
 from host.devices.gpu_time import GpuTime
 from host.devices.operation import Operation
+from host.systems.options import KEY_BYTES
 from host.systems.workload import Workload
+from rtl.formats import DescriptorKind
 
-__all__ = ["INDEX", "by_table", "input_bytes", "lookups", "row_updates", "rows_of_tables",
-           "vector_bytes"]
+__all__ = ["INDEX", "by_table", "bytes_of", "copied_values", "in_shares", "input_bytes", "lookups",
+           "pooled", "row_updates", "rows_of_tables", "vector_bytes"]
 
-INDEX = 8
-"""Bytes of an index or a bag offset: int64, as in frameworks."""
+INDEX = KEY_BYTES[0]
+"""Bytes of an index or a bag offset."""
 
 
 def vector_bytes(w: Workload) -> int:
-    """Return the bytes of an embedding vector."""
-    return 4 * w.model.dimension
+    """Return the bytes of an embedding vector in NICs, which pad narrower vectors."""
+    return 4 * w.model.width
 
 
-def input_bytes(w: Workload, arrived: bool = True) -> float:
+def bytes_of(w: Workload, counts: str) -> np.ndarray:
+    """Return the bytes, without padding, of the vectors that a member of `Workload` counts."""
+    return np.sum([4 * dimension * getattr(part, counts) for dimension, part in w.parts], axis=0)
+
+
+def copied_values(w: Workload) -> int:
+    """Return the number of values in the rows of replicated tables."""
+    return sum(dimension * table.rows for dimension, table in zip(
+        w.model.table_dimensions, w.plan.tables) if table.kind == DescriptorKind.REPLICATED)
+
+
+def in_shares(w: Workload, operation: Callable[[int, int, int], Operation], rows: str,
+              groups: str) -> Operation:
+    """Return an operation on ``rows`` and ``groups`` of the largest share, for all dimensions.
+
+    operation: takes rows, groups and dimension. rows, groups: members of `Workload`.
+    """
+    return reduce(Operation.with_work, (
+        operation(*(int(getattr(part, of).reshape(w.nodes, -1).sum(axis=1).max())
+                    for of in (rows, groups)), dimension) for dimension, part in w.parts))
+
+
+def input_bytes(w: Workload, arrived: bool = True, index: int = INDEX) -> float:
     """Return the bytes of dense features, indices and offsets, maximum over nodes.
 
     arrived: count indices at owners, after the input all-to-all; otherwise at requesters.
+    index: bytes of an index or offset.
     """
     axis = 0 if arrived else 1
     return float((4 * w.model.dense * w.samples
-                  + INDEX * (w.lookups.sum(axis=axis) + w.bags.sum(axis=axis))).max())
+                  + index * (w.lookups.sum(axis=axis) + w.bags.sum(axis=axis))).max())
+
+
+def pooled(w: Workload) -> list[Operation]:
+    """Return the sums of partial bags at the requesters that have the most; empty without any.
+
+    A bag with rows at several owners arrives as a vector from each.
+    """
+    if (w.bags.sum(axis=1) == w.whole).all():
+        return []
+    return [in_shares(w, gather, "bags", "whole")]
 
 
 def rows_of_tables(w: Workload) -> int:
@@ -49,14 +87,21 @@ def lookups(w: Workload, device: GpuTime | CpuTime, fused: bool = False,
     """Return the gathers of the slowest node: one per table, or a single one if ``fused``.
 
     requested: gather each key of a requester's share once, without pooling.
-    joined: the tables of a node form one table; an operator adds the table's base to each index.
+    joined: the tables of a node and a dimension form one table; an operator adds the table's base
+        to each index.
     """
-    rows = (w.requested if requested else w.lookups).sum(axis=0)
-    bags = rows if requested else w.bags.sum(axis=0)
-    return _slowest(device, (
-        (layout(int(r)), gather(int(r), int(b), w.model.dimension)) if joined else
-        (gather(int(r), int(b), w.model.dimension, int(tables), fused),)
-        for r, b, tables in zip(rows, bags, w.tables) if tables))
+    def of_node(node: int) -> tuple[Operation, ...]:
+        found: list[Operation] = []
+        for dimension, part in w.parts:
+            if not part.tables[node]:
+                continue
+            rows = int((part.requested if requested else part.lookups)[:, node].sum())
+            bags = rows if requested else int(part.bags[:, node].sum())
+            found += (layout(rows), gather(rows, bags, dimension)) if joined else (
+                gather(rows, bags, dimension, int(part.tables[node]), fused),)
+        return (reduce(Operation.with_work, found),) if fused and not joined else tuple(found)
+
+    return _slowest(device, (of_node(node) for node in range(w.nodes) if w.tables[node]))
 
 
 def row_updates(w: Workload, device: GpuTime | CpuTime, fused: bool = False,
@@ -68,17 +113,26 @@ def row_updates(w: Workload, device: GpuTime | CpuTime, fused: bool = False,
 
     reduced: a gradient per key of a requester's share has arrived, instead of a gradient per bag.
     """
-    dimension, nodes = w.model.dimension, []
     values = rows_of_tables(w) if fused else None
-    came = w.requested if reduced else w.lookups
-    for rows, bags, keys, tables in zip(came.sum(axis=0), w.bags.sum(axis=0), w.unique, w.tables):
-        if not tables:
-            continue
-        work = [] if reduced or rows == bags else [expand(int(rows), int(bags), dimension)]
-        work += [unique(int(rows), values=values), segment_sum(int(rows), int(keys), dimension),
-                 scatter_update(int(keys), dimension)]
-        nodes.append(tuple(_times(part, 1 if fused else int(tables)) for part in work))
-    return _slowest(device, nodes)
+
+    def of_node(node: int) -> tuple[Operation, ...]:
+        found: dict[str, list[Operation]] = {}
+        for dimension, part in w.parts:
+            if not part.tables[node]:
+                continue
+            rows, bags = (int(of[:, node].sum()) for of in (
+                part.requested if reduced else part.lookups, part.bags))
+            keys = int(part.unique[node])
+            work = [] if reduced or rows == bags else [expand(rows, bags, dimension)]
+            work += [unique(rows, values=values), segment_sum(rows, keys, dimension),
+                     scatter_update(keys, dimension)]
+            for each in work:
+                found.setdefault(each.name, []).append(
+                    _times(each, 1 if fused else int(part.tables[node])))
+        return tuple(part for parts in found.values() for part in (
+            [reduce(Operation.with_work, parts)] if fused else parts))
+
+    return _slowest(device, (of_node(node) for node in range(w.nodes) if w.tables[node]))
 
 
 def _slowest(device: GpuTime | CpuTime,

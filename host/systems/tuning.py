@@ -1,32 +1,44 @@
 """Options of ``bl-tuned``, and the search for the best combination."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass, replace
-from functools import lru_cache
-from itertools import product
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from host.systems.charge import longest_us
-from host.systems.options import COPIED_ROWS
-from host.systems.schedule import busy_us
+from host.systems.devices import Devices
+from host.systems.options import (
+    COPIED_ROWS,
+    KEY_BYTES,
+    THREADS,
+    HostTuning,
+    Variants,
+    host_variants,
+)
 from host.systems.stage import Step
 
-__all__ = ["Tuning", "best", "least_interval_us", "tunings"]
+__all__ = ["EXCHANGES", "WIRES", "Tuning", "best", "least_interval_us", "tuning_variants"]
 
 _T = TypeVar("_T")
 
+EXCHANGES = ("nccl", "mpi", "gpu")
+"""Ways in which GPUs exchange data: NCCL, MPI between host memories, or stores of their kernels to
+the NIC and to other GPUs, without a call (RDMA)."""
+
+WIRES = {"float32": 4, "float16": 2}
+"""Bytes of a value between nodes by wire format. bfloat16 takes as many bytes as float16."""
+
 
 @dataclass(frozen=True)
-class Tuning:
+class Tuning(HostTuning):
     """Optional optimisations of a baseline.
 
     Members
     -------
     fused: a batched operator looks up all tables of a node; another updates them.
-    nccl: GPUs exchange data and sum gradients between their memories. Otherwise MPI exchanges data
-        through host memory, and the software profile selects the all-reduce.
-    dedupe: a requester sends each key once, and a gradient per key. The host must wait for the
-        number of keys, which ends a graph.
+    exchange: one of `EXCHANGES`. NCCL sums the gradients of the MLPs, except with ``mpi``, where
+        the software profile selects the all-reduce.
+    dedupe: a requester sends each key once, and a gradient per key. Except with the exchange
+        ``gpu``, the host must wait for the number of keys, which ends a graph.
     overlap: the bottom MLP and the all-reduce of the MLPs overlap the exchange of vectors.
     buckets: the all-reduce of the top MLP overlaps the backward pass of the bottom MLP.
     copied_rows: every node copies each table of at most this many rows; training all-reduces their
@@ -36,10 +48,16 @@ class Tuning:
         ``dedupe``.
     grouped: an NCCL call exchanges the indices of a mini-batch and the vectors of an earlier one;
         inference only, with several mini-batches in flight.
+    one_collective: an NCCL call exchanges the data of all mini-batches of a graph, for one fixed
+        cost and all bytes; inference only.
+    bags_once: equal bags of a table in consecutive samples of a share are sent, pooled and returned
+        once. The requester copies the vector to each of the bags, by an index per bag (TorchRec:
+        variable batch per feature, ``inverse_indices``).
+    wire: format of vectors and gradients between nodes, one of `WIRES`.
     """
 
     fused: bool = True
-    nccl: bool = True
+    exchange: str = "nccl"
     dedupe: bool = True
     overlap: bool = True
     buckets: bool = False
@@ -47,37 +65,83 @@ class Tuning:
     joined: bool = False
     host_indices: bool = False
     grouped: bool = False
+    one_collective: bool = False
+    bags_once: bool = False
+    wire: str = "float32"
 
-    @property
-    def possible(self) -> bool:
-        """Whether the options are consistent and not equivalent to another tuning."""
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, known in (("exchange", EXCHANGES), ("wire", tuple(WIRES))):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, "
+                                 f"not {getattr(self, name)!r}")
+        if self.copied_rows < 0:
+            raise ValueError(f"copied_rows must be at least 0, not {self.copied_rows!r}")
+
+    def possible(self, training: bool = False) -> bool:
+        """Return whether the options are consistent and not equivalent to another tuning."""
+        nccl = self.exchange == "nccl"
         return not ((self.fused and self.joined) or (self.host_indices and self.dedupe)
-                    or (self.grouped and (self.host_indices or not self.nccl))
-                    or not (self.nccl or self.dedupe or self.host_indices))
+                    or (self.grouped and (training or self.host_indices or not nccl))
+                    or (self.one_collective and (training or not nccl))
+                    or (self.buckets and not training)
+                    or (self.communicators > 1 and not (training or nccl))
+                    or (self.exchange == "mpi" and not (self.dedupe or self.host_indices)))
+
+    def devices(self, d: Devices) -> Devices:
+        """Return ``d`` with the threads, communicators and collectives of these options."""
+        return replace(super().devices(d), one_collective=self.one_collective)
+
+    def words(self) -> list[str]:
+        """Return the active options as texts."""
+        rows = self.copied_rows
+        return [*super().words(), f"exchange by {self.exchange}",
+                *[f"{self.wire} between nodes"] * (self.wire != "float32"),
+                *[f"copies of tables of at most {rows:,} rows"] * (rows > 0)]
 
 
-@lru_cache(maxsize=64)
-def tunings(training: bool, near: Tuning | None = None) -> tuple[Tuning, ...]:
-    """Return every tuning; inference excludes ``buckets``, training excludes ``grouped``.
+def tuning_variants(training: bool, rdma: bool = False, repeats: bool = False,
+                    key_bytes: int = KEY_BYTES[0], wire: str = "float32",
+                    copied_rows: Sequence[int] = COPIED_ROWS,
+                    threads: int = THREADS) -> tuple[Variants, ...]:
+    """Return the alternatives that ``bl-tuned`` searches.
 
-    near: return only tunings that differ from it in at most two members, not counting ``nccl``.
+    rdma: whether kernels may exchange data. repeats: whether bags repeat. key_bytes: bytes of a
+    key. wire: the shortest format allowed. copied_rows: limits on the rows of copied tables.
+    threads: most threads.
     """
     both, off = (False, True), (False,)
-    every = (Tuning(*chosen) for chosen in product(
-        *[both] * 4, both if training else off, COPIED_ROWS, both, both,
-        off if training else both))
-    return tuple(tuning for tuning in every if tuning.possible and (
-        near is None or sum(a != b for a, b in zip(
-            astuple(replace(tuning, nccl=near.nccl)), astuple(near))) <= 2))
+    own = {"exchange": EXCHANGES if rdma else EXCHANGES[:2], "dedupe": both, "overlap": both,
+           "buckets": both if training else off, "copied_rows": copied_rows, "host_indices": both,
+           "grouped": off if training else both, "one_collective": off if training else both,
+           "communicators": (1, 2), "bags_once": both if repeats else off,
+           "wire": tuple(WIRES)[:tuple(WIRES).index(wire) + 1]}
+    lookups = tuple({"fused": fused, "joined": joined}
+                    for fused, joined in ((True, False), (False, True), (False, False)))
+    return (lookups, *(tuple({name: value} for value in values) for name, values in own.items()),
+            *host_variants(threads, key_bytes))
 
 
-def least_interval_us(steps: Sequence[Step], in_flight: int) -> float:
+def least_interval_us(steps: Sequence[Step], in_flight: int, per_graph: int = 1) -> float:
     """Return a lower bound of the mean interval of ``steps``, in microseconds per step.
 
     The bound is the busiest resource, or the mean step length divided by ``in_flight``.
+
+    per_graph: steps that share the calls of the host, see :func:`host.systems.in_one_graph`.
     """
+    busy: dict = {}
+    # The first step of a graph pays a call, and the others what they add to it.
+    first = [min(step.stages[number].us for step, number in zip(steps, call))
+             for call in zip(*(sorted(step.calls) for step in steps))]
+    for step in steps:
+        shared = dict(zip(sorted(step.calls), first))
+        for number, stage in enumerate(step.stages):
+            us = stage.us if per_graph == 1 or number not in shared else (
+                shared[number] + (per_graph - 1) * step.calls[number]) / per_graph
+            for name, share in stage.uses:
+                busy[name] = busy.get(name, 0.0) + share * us
     alone = sum(map(longest_us, steps)) / in_flight
-    return max(alone, *busy_us(steps).values(), 0.0) / len(steps)
+    return max(alone, *busy.values(), 0.0) / len(steps)
 
 
 def best(candidates: Iterable[_T], least: Callable[[_T], tuple[float, ...]],

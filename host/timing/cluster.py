@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
+from host.bounds import check_value
 from host.reading import read_whole
 from host.timing.gpu import GpuProfile
 from host.timing.network import NetworkProfile
@@ -14,7 +15,8 @@ from host.toml.schema import MOST_BYTES, read_toml
 from rtl.config import NicConfig, check_dimension, preset
 
 __all__ = [
-    "CACHES", "Cluster", "Nic", "cluster_files", "cluster_names", "load_cluster", "row_bytes",
+    "CACHES", "Cluster", "Nic", "check_gpus", "cluster_files", "cluster_names", "load_cluster",
+    "row_bytes",
 ]
 
 CACHES = ("local_cache", "remote_cache")
@@ -101,7 +103,7 @@ class Cluster:
     -------
     nodes: number of nodes.
     network, pcie, gpu: profiles of the links and of the GPU of each node.
-    gpu_memory_bytes: memory of a node's GPU, which holds the rows.
+    gpu_memory_bytes: memory of each GPU, which holds the rows.
     host_memory_bytes: memory of a node's host.
     card_memory_bytes: HBM on the SmartNIC's card.
     nic: the SmartNIC.
@@ -109,6 +111,10 @@ class Cluster:
     gpu_link: profile of the GPU's own PCIe link, which systems without the SmartNIC use; by
         default that of ``pcie``.
     software: name of the software profile, without its prefix; by default ``eager``.
+    rdma: whether the GPUs' own NICs and the network let a kernel write to a remote GPU.
+    gpus: GPUs (endpoints) per node.
+    nics: NICs per node, 1 or another divisor of ``gpus``; each serves an equal part of the GPUs.
+    inside: name of the topology profile that joins the GPUs of a node; None for a single GPU.
     """
 
     nodes: int
@@ -122,16 +128,32 @@ class Cluster:
     name: str = "custom"
     gpu_link: PcieProfile | None = None
     software: str = "eager"
+    rdma: bool = False
+    gpus: int = 1
+    nics: int = 1
+    inside: str | None = None
 
     def __post_init__(self) -> None:
         most = self.nic.configure().nodes
         if not 1 <= self.nodes <= most:
             raise ValueError(f"nodes must be between 1 and {most}, those of config "
                              f"{self.nic.config}, not {self.nodes!r}")
+        check_gpus(self.gpus, self.nics, self.inside)
         for name in ("gpu_memory", "host_memory", "card_memory"):
             if getattr(self, f"{name}_bytes") < 0:
                 raise ValueError(f"{name} must be at least 0 B, "
                                  f"not {getattr(self, f'{name}_bytes')} B")
+
+
+def check_gpus(gpus: int, nics: int, inside: str | None) -> None:
+    """Raise ``ValueError`` for impossible GPUs, NICs or links of a node, see `Cluster`."""
+    check_value("gpus", gpus, least=1)
+    check_value("nics", nics, least=1)
+    if gpus % nics:
+        raise ValueError(f"nics must divide the {gpus} gpus of a node, not {nics!r}")
+    if (inside is None) != (gpus == 1):
+        raise ValueError(f"inside must be given where a node has several GPUs, and only there, "
+                         f"not {inside!r} for {gpus}")
 
 
 def _folder():

@@ -5,7 +5,7 @@ It also computes the bottom MLP, whose output the NIC requests like rows.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from host.timing.clock import CYCLE_NS, cycles_of_us
@@ -42,6 +42,7 @@ class GpuProfile:
     bar_gib: GiB of GPU memory that other devices can access.
     flush_reads: reads of its own last write that a device needs before it may signal completion; 0
         if PCIe writes become visible in order.
+    read_us: latency of a read from GPU memory whose address depends on an earlier read.
     source: source of each number, see :mod:`host.toml.provenance`.
     """
 
@@ -63,6 +64,7 @@ class GpuProfile:
     resident_multiprocessors: int = 4
     flush_reads: int = 1
     bar_gib: float = 0.25
+    read_us: float = 0.0
     source: dict[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
@@ -75,7 +77,7 @@ class GpuProfile:
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be above 0 and at most 1, "
                                  f"not {getattr(self, name)!r}")
-        for name in ("kernel_us", "call_us", "flush_reads"):
+        for name in ("kernel_us", "read_us", "call_us", "flush_reads"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)!r}")
         check_source(self)
@@ -84,6 +86,15 @@ class GpuProfile:
     def latency_us(self) -> float:
         """Microseconds from a list's arrival at a free host thread to the first row read."""
         return self.call_us + self.launch_us
+
+    def together(self, gpus: int) -> "GpuProfile":
+        """Return the profile of ``gpus`` of these GPUs that a NIC serves.
+
+        A request list is a gather on each GPU at the same time: the gathers share the rows, and the
+        host launches each. The GPUs share the samples of the NIC.
+        """
+        return replace(self, memory_bandwidth_gb_s=gpus * self.memory_bandwidth_gb_s,
+                       float32_tflops=gpus * self.float32_tflops, call_us=gpus * self.call_us)
 
     def cycles_per_row(self, row_bytes: int) -> float:
         """Return the cycles of memory bandwidth that a gathered row takes."""

@@ -8,7 +8,8 @@ from host.wire.layouts import field_bits, pack
 from host.wire.packets import WORDS, header_beat
 from rtl.formats import INDICES_PER_BEAT, NO_INDEX, IndexTag, Opcode
 
-__all__ = ["MOST_INDICES", "IndexPart", "check_share", "index_packet", "parse_indices"]
+__all__ = ["MOST_INDICES", "IndexPart", "check_share", "index_packet", "parse_indices",
+           "pooled_instead"]
 
 MOST_INDICES = NO_INDEX
 """Maximum number of indices of a step: 0 to ``MOST_INDICES`` - 1."""
@@ -37,7 +38,13 @@ def check_share(slots: int) -> None:
     """
     if slots > MOST_INDICES:
         raise ValueError(f"slots of a share must be at most {MOST_INDICES} with deliver unique, "
-                         f"not {slots!r}")
+                         f"not {slots!r}: use deliver pooled or a smaller mini-batch")
+
+
+def pooled_instead(slots: int) -> str:
+    """Return the line which tells that NICs pool, because a share has ``slots`` slots."""
+    return (f"NICs deliver pooled vectors: deliver unique supports at most {MOST_INDICES:,} slots "
+            f"in a share, not {slots:,}")
 
 
 _TAG = [(offset, (1 << width) - 1) for offset, width in map(

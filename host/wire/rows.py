@@ -61,7 +61,7 @@ class GivenRows:
         def answer(records: np.ndarray, step: int) -> list[np.ndarray]:
             wanted = record_fields(LookupRecord, records)
             vectors = self.read(wanted["table"].view(np.int64), wanted["row"].view(np.int64),
-                                model.dimension)
+                                model.width)
             return gpu_vectors(wanted["landing"].astype(np.uint16), vectors, node=node, step=step,
                                payload_beats=payload_beats)
 

@@ -21,4 +21,7 @@ def compare(given: dict[str, Any], shown: Shown) -> None:
     shown.console.print(compare_table(result))
     for note in (*choices(result), *result["notes"]):
         shown.console.print(note, highlight=False, markup=False, soft_wrap=True)
+    if given["output"] is not None:
+        shown.console.print(f"page: {given['output']}/index.html", highlight=False, markup=False,
+                            soft_wrap=True)
     shown.end([])

@@ -21,7 +21,7 @@ def conclude(console: Console, result: dict, table: Table, lines: Sequence[str],
     The exit status is that of the signal, 1 for failures, else 0.
     """
     console.print(table)
-    for line in lines:
+    for line in (*lines, *result["notes"]):
         console.print(line, highlight=False, soft_wrap=True)
     if stopped is not None:
         print(f"sim: {stopped}", file=sys.stderr)

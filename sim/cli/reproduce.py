@@ -3,6 +3,7 @@
 from typing import Any
 
 from rich.console import Console
+from rich.table import Column, Table
 
 from sim import api
 from sim.cli.command import Shown, command
@@ -14,10 +15,10 @@ __all__ = ["reproduce"]
 
 @command(ReproduceOptions)
 def reproduce(given: dict[str, Any], shown: Shown) -> None:
-    """Make the paper's figures (PNG, CSV) and judge its claims (claims.json, index.html)."""
+    """Make the page of results, or the paper's figures and the verdicts on its claims."""
     with PointBar(shown.console) as progress:
         found = api.reproduce(**given, progress=progress)
-    _tell(shown.console, found, given["output"])
+    (_tell_results if "rows" in found else _tell)(shown.console, found, given["output"])
     failed = found["failed"]
     shown.end([f"{len(failed)} of {found['points']} points failed, such as {failed[0]['point']}: "
                f"{failed[0]['error']}"] if failed else [])
@@ -35,4 +36,22 @@ def _tell(console: Console, found: dict, output: str) -> None:
         console.print(f"{row['claim']:>3} {verdict}: {row['ours']}", highlight=False, markup=False,
                       soft_wrap=True)
     console.print(f"{len(found['figures'])} figures, claims.json, index.html: {output}",
+                  highlight=False, soft_wrap=True)
+
+
+def _tell_results(console: Console, found: dict, output: str) -> None:
+    console.print(found["answer"], highlight=False, markup=False, soft_wrap=True)
+    table = Table("workload", "cluster", *(Column(name, justify="right") for name in (
+        "mini-batch", "bl-tuned us", "FS x", "EN x")))
+    for row in found["rows"]:
+        base = row["systems"]["bl-tuned"]["interval_us"]
+        table.add_row(row["workload"], row["cluster"], f"{row['mini_batch']:,}", *(
+            "n/a" if value is None else f"{value:,.{digits}f}" for value, digits in (
+                (base, 1), (row["ratios"]["fs"], 2), (row["ratios"]["en"], 2))))
+    console.print(table)
+    for row in found["rows"]:
+        if row["why"]:
+            console.print(f"{row['workload']}, {row['cluster']}, {row['mini_batch']:,}: "
+                          f"{row['why']}", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"results.html, results.json, results.csv, results.png: {output}",
                   highlight=False, soft_wrap=True)

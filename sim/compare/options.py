@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from gen.base.option import AnyPath, AnyPaths, option, same
 from host.model import Model
 from host.placement.deal import check_placement
+from host.systems import WIRES
 from sim.job.arguments import check_bounds
 from sim.job.outputs import Outputs
 from sim.job.workload import Workload
@@ -22,7 +23,7 @@ class CompareOptions:
 
     model: AnyPath | Model = option("kaggle", "DLRM: a preset or a TOML file.")
     cluster: AnyPath = option("h100x8", "Nodes, links and GPU: a preset or a TOML file.")
-    nodes: int | None = option(None, "Nodes of the cluster.", least=2, shown="the cluster's")
+    nodes: int | None = option(None, "Nodes of the cluster.", least=1, shown="the cluster's")
     mini_batch: int | None = option(
         None, "Samples of a mini-batch, over all nodes.", least=1, shown="the model's")
     data: AnyPaths | None = same(Workload, "data")
@@ -33,11 +34,19 @@ class CompareOptions:
     system: Sequence[str] = option(
         SYSTEMS, "Systems, with commas between: cpu-mpi, bl-paper, bl-tuned, nic, lc, rc, sc, "
         "fs, en or a sum of parts such as lc+rc.")
+    wire: str = option(
+        "float32", "Shortest format of a value between nodes that a system may choose. NICs send "
+        "float32.", among=tuple(WIRES))
+    fixed: Sequence[str] = option(
+        (), "Options to fix in place of the search, as name=value with commas between, such as "
+        "threads=1,one_collective=false; each for the systems that have it.")
     measured: int | None = option(
         None, "Mini-batches that are measured, after as many that warm the caches.", least=2,
         most=64, shown="2 to 32, about 300,000 keys")
     seed: int = option(Workload.seed, "Seed of all random numbers.")
     json: AnyPath | None = same(Outputs, "json")
+    output: AnyPath | None = option(
+        None, "Write a page, its pictures (PNG), CSV and JSON to this folder.")
     progress: Callable[[str], None] | None = option(
         None, "Called with the name of each system before it is measured.")
 

@@ -1,51 +1,13 @@
-"""Counts of a workload that decide between systems, and the sentence that names them."""
+"""The sentence that names the factor that decides between systems."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-import numpy as np
+from sim.evaluation.compared import Counts
 
-from host.systems import Workload
-
-__all__ = ["Counts", "reason_of"]
+__all__ = ["reason_of"]
 
 _MANY_ROWS = 1.1
 """Distinct foreign rows per foreign bag above which keys per bag decide."""
-
-
-@dataclass(frozen=True)
-class Counts:
-    """Mean counts of a mini-batch over all nodes.
-
-    lookups: keys. bags: non-empty bags. foreign_bags: bags of other nodes' tables.
-    foreign_rows: distinct rows of other nodes in each share, added over the nodes.
-    """
-
-    lookups: float
-    bags: float
-    foreign_bags: float
-    foreign_rows: float
-
-    @classmethod
-    def of(cls, work: Sequence[Workload]) -> "Counts":
-        """Return the means over mini-batches."""
-        return cls(*(float(np.mean(values)) for values in zip(*(
-            (w.lookups.sum(), w.bags.sum(), _foreign(w.bags), _foreign(w.requested))
-            for w in work))))
-
-    @property
-    def rows_per_bag(self) -> float:
-        """Distinct foreign rows per foreign bag; 0 without foreign bags."""
-        return self.foreign_rows / self.foreign_bags if self.foreign_bags else 0.0
-
-    def to_json(self, mini_batch: int) -> dict:
-        """Return the counts as plain values, keys and bags per sample."""
-        return {"keys": self.lookups / mini_batch, "bags": self.bags / mini_batch,
-                "foreign_bags": self.foreign_bags, "foreign_rows": self.foreign_rows}
-
-
-def _foreign(pairs: np.ndarray) -> int:
-    return int(pairs.sum() - np.trace(pairs))
 
 
 def reason_of(rows: Sequence[dict], counts: Counts) -> str:

@@ -1,21 +1,22 @@
 """Conversion of the options of ``compare`` into a request."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from shlex import join
 
 from host.data.datasets import input_files
 from host.data.indexing import indexed_format
 from host.model import Model, load_model
-from host.systems.devices import SMARTNIC_LINK
-from host.timing.cluster import Cluster, load_cluster
-from host.timing.pcie import PcieProfile
-from host.toml.profile import load_profile, profile_names
-from sim.compare.compare import Request
+from host.timing.cluster import load_cluster
 from sim.compare.options import CompareOptions
+from sim.evaluation.cluster import check_shipped
+from sim.evaluation.compared import Request
 from sim.evaluation.fields import DATASETS
 from sim.job.inputs import SampleSource
 from sim.job.workload import Workload
 
-__all__ = ["request_of"]
+__all__ = ["command_of", "request_of"]
+
+_NOT_SHOWN = ("json", "output", "progress")
 
 
 def request_of(options: CompareOptions) -> tuple[Request, Model]:
@@ -24,31 +25,34 @@ def request_of(options: CompareOptions) -> tuple[Request, Model]:
     Raises ``ValueError`` that names field, value and bound, and ``InputError`` for a malformed
     file.
     """
-    cluster = load_cluster(options.cluster, _check_cluster)
+    cluster = load_cluster(options.cluster, check_shipped)
     nodes = options.nodes or cluster.nodes
+    if nodes * cluster.gpus < 2:
+        raise ValueError(f"nodes must be at least 2 where a node has 1 GPU, not {nodes!r}")
     data = () if options.data is None else tuple(map(str, input_files(options.data)))
     form = indexed_format(options.data, options.format, options.index)
     model = SampleSource.of(Workload.of(model=options.model, data=data or None, format=form)).model
     named = options.model if options.model in DATASETS else replace(
         load_model(options.model), rows=model.rows, bags=model.bags, dense=model.dense)
     request = Request(named, cluster, nodes, options.mini_batch, data, form, options.placement,
-                      options.training, tuple(options.system), options.measured, options.seed)
+                      options.training, tuple(map(str.lower, options.system)), options.measured,
+                      options.seed, options.wire, tuple(options.fixed))
     request.points(model)
     return request, model
 
 
-def _check_cluster(cluster: Cluster) -> None:
-    """Raise ``ValueError`` for parts of a cluster that the timing models do not take.
-
-    They load profiles by name, and choose the NIC for the model.
-    """
-    for field in ("network", "gpu", "gpu_link"):
-        profile = getattr(cluster, field)
-        if profile is not None and (profile.name not in profile_names() or profile != load_profile(
-                profile.name, type(profile))):
-            raise ValueError(f"{field} must be a profile that ships, not {profile.name!r} of a "
-                             "file")
-    if cluster.pcie != load_profile(SMARTNIC_LINK, PcieProfile):
-        raise ValueError(f"pcie must be {SMARTNIC_LINK}, not {cluster.pcie.name!r}")
-    if cluster.nic.settings:
-        raise ValueError(f"nic must have the sizes of its preset, not {cluster.nic.settings!r}")
+def command_of(options: CompareOptions) -> str:
+    """Return the command that makes the comparison again, empty for a model that is no file."""
+    if isinstance(options.model, Model):
+        return ""
+    words = ["python", "-m", "sim", "compare"]
+    for each in fields(options):
+        value = getattr(options, each.name)
+        if each.name in _NOT_SHOWN or value == each.default or value is None:
+            continue
+        flag = f"--{each.name.replace('_', '-')}"
+        if each.name == "system":
+            value = ",".join(value)
+        many = value if isinstance(value, list | tuple) else [value]
+        words += [flag] if value is True else [part for one in many for part in (flag, str(one))]
+    return f"{join(words)} --output DIR"

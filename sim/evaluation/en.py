@@ -2,32 +2,37 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from math import ceil
 from typing import Any, ClassVar
 
+from gen.base.settings import overridden
 from host.model import Model
 from host.systems import (
     Delivery,
     Devices,
     EnTuning,
+    HostTuning,
     Step,
+    Variants,
     delivery_of,
     en,
-    en_tunings,
+    en_variants,
+    every,
     fixed_of,
-    options_of,
+    named_of,
+    open_variants,
     ring_of,
 )
 from host.systems.nic_times import NicTimes
 from host.timing.clock import CYCLE_NS
-from host.wire.indices import MOST_INDICES
+from host.wire.indices import MOST_INDICES, pooled_instead
 from rtl.config import LANES
-from sim.evaluation.fields import EnOptions, Fields, Options, SmartNicOptions
+from sim.evaluation.fields import Fields, NicOptions, Options, SmartNicOptions
 from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, nic_part
 from sim.evaluation.search import Built, Choice, Search, Site, sums
-from sim.evaluation.system import PARTS, Evaluated, System
+from sim.evaluation.system import INTERACTION_VECTORS, PARTS, Evaluated, System
 from sim.evaluation.trace import Trace, copied_all, plan_of, without_small
 from sim.job.row_places import check_bar
 
@@ -53,13 +58,12 @@ def nic_point(point: Fields, devices: Devices, tuning: EnTuning) -> tuple[Fields
         flush = str(devices.gpu.gpu.flush_reads > 0).lower()
         own += ["completions=true", f"completion_flush={flush}"]
     own += ["gpu_rings=true"] * tuning.ring + ["row_reads=true"] * tuning.reads
-    own += SIZES.get(point.workload.preset, ()) if tuning.sizes else ()
-    names = {each.partition("=")[0] for each in given.settings}
-    own = [each for each in own if each.partition("=")[0] not in names]
     return replace(point, system=SmartNicOptions(
         "+".join(sorted(parts, key=PARTS.index)), fidelity=given.fidelity,
         local_cache=given.local_cache, remote_cache=given.remote_cache,
-        settings=(*own, *given.settings), persistent_gather=tuning.ring)), Nics(frozenset(parts))
+        settings=overridden(own, given.settings), sampled=given.sampled,
+        persistent_gather=tuning.ring)), Nics(
+            frozenset(parts), SIZES.get(point.workload.preset, ()) if tuning.sizes else ())
 
 
 def nic_devices(devices: Devices, tuning: EnTuning) -> Devices:
@@ -72,14 +76,19 @@ def check_seen(site: Site, tuning: EnTuning) -> None:
     if tuning.reads:
         left = without_small(site.trace, tuning.copied_rows)
         point, _ = nic_point(site.point, site.devices, tuning)
-        check_bar(plan_of(point, left), left.model.dimension, site.devices.gpu.gpu)
+        check_bar(plan_of(point, left), left.model.width, site.devices.gpu.gpu)
 
 
 def deliveries(point: Fields, trace: Trace, copied_rows: int) -> list[Delivery]:
     """Return what NICs deliver in each measured mini-batch if GPUs copy each table of at most
     ``copied_rows`` rows."""
     small = tuple(rows <= copied_rows for rows in trace.model.rows)
-    return [delivery_of(batch.samples, small, point.cluster.nodes) for batch in trace.measured]
+    return list(_deliveries(trace, small, point.cluster.endpoints))
+
+
+@lru_cache(maxsize=32)
+def _deliveries(trace: Trace, small: tuple[bool, ...], endpoints: int) -> tuple[Delivery, ...]:
+    return tuple(delivery_of(batch.samples, small, endpoints) for batch in trace.measured)
 
 
 def least_times(model: Model, tuning: EnTuning, of: Delivery, samples: int) -> NicTimes:
@@ -89,7 +98,7 @@ def least_times(model: Model, tuning: EnTuning, of: Delivery, samples: int) -> N
     ``samples``: samples of a share.
     """
     moved = of.vectors if tuning.deliver == "unique" else of.slots
-    us = max(of.slots, moved * max(1, model.dimension // LANES)) * CYCLE_NS / 1e3
+    us = max(of.slots, moved * max(1, model.width // LANES)) * CYCLE_NS / 1e3
     return NicTimes({"embedding_lookup": us}, us,
                     delivered_bytes=of.result_bytes(tuning.deliver, model, samples))
 
@@ -100,26 +109,27 @@ def en_nic(site: Site, tuning: EnTuning) -> NicPart:
     With completions, the times end with the completion word that each NIC writes.
     """
     return nic_part(*nic_point(site.point, site.devices, tuning),
-                    without_small(site.trace, tuning.copied_rows),
+                    without_small(site.nic_trace, tuning.copied_rows),
                     nic_devices(site.devices, tuning), site.runs)
 
 
 class EmberNic(System):
     """EmberNIC with its options beyond the paper, see :func:`host.systems.en.en`."""
 
-    options: ClassVar[type[Options]] = EnOptions
+    options: ClassVar[type[Options]] = NicOptions
+    tuning: ClassVar[type[HostTuning] | None] = EnTuning
     in_rtl: ClassVar[bool] = True
     chooses_nics: ClassVar[bool] = True
     program_settings: ClassVar[tuple[str, ...]] = (
         "requester_merge=true", "deliver=unique", "completions=true")
 
     def without_interaction(self) -> dict[str, Any]:
-        """Return EN with NICs that deliver each unique vector once."""
-        return super().without_interaction() | {"en": ("deliver=unique",)}
+        """Return EN; its search leaves the interaction to GPUs."""
+        return super().without_interaction()
 
     def check(self, point: Fields) -> None:
         """Raise ``ValueError`` for conflicting options."""
-        en_tunings(point.workload.training, fixed_of(point.system.en))
+        _every(point)
 
     def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> "EnSearch":
         """Return the search; ``nic``: NICs for every option, None to run the NICs of each option.
@@ -138,7 +148,7 @@ class EmberNic(System):
         """
         modelled = replace(site, point=site.point.changed(fidelity="model"))
         search = self.search(modelled, None, all_reduce)
-        built = search.best(search.likely() if site.greedy else None)
+        built = search.best()
         if site.point.system.fidelity != "model":
             search = self.search(site, None, all_reduce)
             built = search.whole(Choice(site.point.flights, built.tuning))
@@ -163,53 +173,68 @@ class EmberNic(System):
 
     def served_ways(self, point: Evaluated) -> list[Evaluated]:
         """Return a point for each way in which EN may read rows."""
-        ways = {(each.ring, each.reads): each
-                for each in en_tunings(point.workload.training, fixed_of(point.system.en))}
-        return [point.changed(en=options_of(each)) for each in ways.values()]
-
-    def settled(self, point: Evaluated, built: Built) -> Evaluated:
-        """Return a point with every option fixed as in ``built``."""
-        return super().settled(point, built).changed(en=options_of(built.tuning))
+        ways = {(each.ring, each.reads): each for each in _every(point)}
+        return [point.changed(fixed=named_of(each)) for each in ways.values()]
 
 
 class EnSearch(Search):
-    """Search of EN. The NICs depend on the option.
+    """Search of EN. The NICs depend on the option, so that a round changes few options.
 
-    Delivery of unique vectors requires an index for each slot of a share, unless the point fixes
-    it. NICs read rows themselves only if they see all their tables; ``ValueError`` if the point
-    requires it and they do not.
+    Delivery of unique vectors requires an index for each slot of a share, and delivery of
+    interactions at most `INTERACTION_VECTORS` vectors, unless the point fixes it. NICs read rows
+    themselves only if they see all their tables; ``ValueError`` if the point requires it and they
+    do not.
 
     Parameters: ``site``, ``all_reduce``; ``given``, NICs for every option, None to run the NICs of
     each option.
     """
 
+    kind = EnTuning
+    changes = 1
+
     def __init__(self, site: Site, all_reduce: bool, given: NicPart | None = None):
         super().__init__(site, all_reduce)
-        self.nic = cache(self._nic if given is None else lambda tuning: given)
+        self._run = cache(self._nic if given is None else lambda tuning: given)
         self._delivered = cache(lambda rows: deliveries(site.point, site.trace, rows))
         self._every: list[EnTuning] = []
 
-    def options(self, near: EnTuning | None = None) -> Sequence[EnTuning]:
-        """Return the options that EN may choose from at this site; ``near``: only options that
-        differ from it in the delivery, in the read path, or by the next set of copied tables."""
-        if near is not None:
-            rows = sorted({each.copied_rows for each in self.options()})
-            return [each for each in self.options() if _steps(each, near, rows) <= 1]
+    def nic(self, tuning: EnTuning) -> NicPart:
+        """Return the NICs of an option; they do not depend on the options of the host."""
+        return self._run(replace(tuning, **vars(HostTuning())))
+
+    def all_variants(self) -> tuple[Variants, ...]:
+        """Return the alternatives that differ at this site; NICs serve at least one table."""
+        site = self.site
+        return en_variants(site.training, site.key_bytes, [
+            rows for rows in site.copied_rows if not copied_all(site.trace, rows)], site.threads)
+
+    def options(self) -> Sequence[EnTuning]:
+        """Return the options that EN may choose from at this site."""
         if not self._every:
             site = self.site
-            every = _different([each for each in en_tunings(
-                site.training, fixed_of(site.point.system.en))
-                if not copied_all(site.trace, each.copied_rows)], site.trace)
-            every = [each for each in every if self._fits(each)] or every
-            if not any(map(self._sees, every)):
-                check_seen(site, every[0])
-            self._every = [each for each in every if self._sees(each)]
+            found = every(EnTuning(**self.fixed), self.variants, site.training)
+            found = [each for each in found if self._fits(each)] or found
+            if not any(map(self._sees, found)):
+                check_seen(site, found[0])
+            self._every = [each for each in found if self._sees(each)]
         return self._every
 
-    def likely(self) -> EnTuning:
-        """Return the option with the least lower bound, which requires no run of NICs."""
-        flights = self.site.point.flights
-        return min(self.options(), key=lambda each: self._bound(Choice(flights, each)))
+    def seeds(self) -> Sequence[EnTuning]:
+        """Return, for each way to read rows and number of threads, the option with the least lower
+        bound, which requires no run of NICs."""
+        flights, found = self.site.point.flights, {}
+        for each in self.options():
+            found.setdefault((each.ring, each.reads, each.threads), []).append(each)
+        return [min(group, key=lambda each: self._bound(Choice(flights, each)))
+                for group in found.values()]
+
+    def near(self, option: EnTuning) -> Sequence[EnTuning]:
+        """Return the option, and options that differ from it in one alternative, or by the next set
+        of copied tables."""
+        rows = sorted({each.copied_rows for each in self.options()})
+        allowed = set(self.options())
+        return [each for each in super().near(option) if each in allowed and abs(
+            rows.index(each.copied_rows) - rows.index(option.copied_rows)) <= 1]
 
     def ways(self, option: EnTuning, few: bool = False) -> list[list[Step]]:
         """Return the steps for each all-reduce of the MLPs' gradients."""
@@ -217,14 +242,15 @@ class EnSearch(Search):
 
     def least_ways(self, option: EnTuning) -> list[list[Step]]:
         """Return steps with the lower bound :func:`least_times` of the NICs."""
-        share = ceil(self.site.trace.mini_batch / self.site.point.cluster.nodes)
+        share = ceil(self.site.trace.mini_batch / self.site.point.cluster.endpoints)
         return self._ways(option, [
             least_times(self.site.trace.model, option, of, share)
             for of in self._delivered(option.copied_rows)], few=True)
 
     def in_words(self, option: EnTuning) -> tuple[str, ...]:
-        """Return the chosen options in words."""
-        return (f"EN is fastest with {option.in_words()}",)
+        """Return the chosen options in words, and why unique delivery is impossible."""
+        most = max(of.slots for of in self._delivered(option.copied_rows))
+        return (*super().in_words(option), *([pooled_instead(most)] if most > MOST_INDICES else ()))
 
     def whole(self, choice: Choice) -> Built:
         """Return EN with the options of a choice, over all mini-batches and flights."""
@@ -243,9 +269,14 @@ class EnSearch(Search):
         return part
 
     def _fits(self, tuning: EnTuning) -> bool:
-        """Return whether every slot of a share has an index, if the option uses indices."""
-        return tuning.deliver != "unique" or all(
-            of.slots <= MOST_INDICES for of in self._delivered(tuning.copied_rows))
+        """Return whether NICs can deliver: an index for each slot, or the vectors of a result.
+
+        A NIC that serves several GPUs delivers a vector to each: it has no unique delivery.
+        """
+        if tuning.deliver == "interaction":
+            return self.site.trace.model.tables + 1 <= INTERACTION_VECTORS
+        return tuning.deliver != "unique" or (self.site.point.cluster.gpus_per_nic == 1 and all(
+            of.slots <= MOST_INDICES for of in self._delivered(tuning.copied_rows)))
 
     def _sees(self, tuning: EnTuning) -> bool:
         """Return whether NICs see all rows that they read."""
@@ -263,20 +294,13 @@ class EnSearch(Search):
                  for n in numbers] for way in sums(self.step_options, site.devices)]
 
 
-def _different(every: Sequence[EnTuning], trace: Trace) -> list[EnTuning]:
-    """Return the options without those that copy the same tables as an earlier one."""
-    found = {(replace(each, copied_rows=0), sum(rows <= each.copied_rows
-                                                for rows in trace.model.rows)): each
-             for each in reversed(every)}
-    return list(reversed(found.values()))
-
-
-def _steps(one: EnTuning, other: EnTuning, rows: Sequence[int]) -> int:
-    """Return the distance of two options; ``rows``: all values of ``copied_rows``, ascending."""
-    return (abs(rows.index(one.copied_rows) - rows.index(other.copied_rows))
-            + (one.deliver != other.deliver) + ((one.ring, one.reads) != (other.ring, other.reads)))
-
-
 def _tuning(point: Fields) -> EnTuning:
     """Return the point's options; an open option is on."""
-    return EnTuning(**fixed_of(point.system.en))
+    return EnTuning(**fixed_of(EnTuning, point.system.fixed))
+
+
+def _every(point: Fields) -> tuple[EnTuning, ...]:
+    """Return the options that a point leaves open; ``ValueError`` if there are none."""
+    training, own = point.workload.training, _tuning(point)
+    fixed = fixed_of(EnTuning, point.system.fixed)
+    return every(own, open_variants(en_variants(training), fixed), training)

@@ -13,13 +13,14 @@ from host.devices.dense_work import LEVELS
 from host.devices.software import SoftwareProfile
 from host.model import Model, load_model, model_files
 from host.placement.deal import check_placement
-from host.systems import NETWORK, Devices
+from host.systems import NETWORK, WIRES, Devices
+from host.timing.cluster import check_gpus
 from host.toml.profile import load_profile, profile_names
 from sim.job.fit import preset_of
 from sim.job.simulation import FIDELITIES
 
 __all__ = ["DATASETS", "DEPTHS", "MINI_BATCH", "PER_GRAPH", "SETTING_NAMES", "WORKLOADS",
-           "CardOptions", "Cluster", "EnOptions", "Fields", "Flights", "NicOptions", "Options",
+           "CardOptions", "Cluster", "Fields", "Flights", "NicOptions", "Options",
            "SmartNicOptions", "Workload", "dealt", "devices_of", "mini_batch_of",
            "model_of", "software_names"]
 
@@ -117,7 +118,7 @@ class Workload:
         """Preset of the NICs: the data set's, or the smaller one that holds the vectors."""
         if self.of_paper:
             return self.name
-        return preset_of(model_of(self.dataset).dimension)
+        return preset_of(model_of(self.dataset).width)
 
     @property
     def of_paper(self) -> bool:
@@ -145,12 +146,14 @@ class Cluster:
         0.5)``; names as in :func:`host.toml.provenance.constants`.
     kernels: kernel fusion, one of :data:`host.devices.dense_work.LEVELS`; None for the software
         profile's.
-    threads: host threads that call operators.
-    communicators: NCCL communicators per GPU; collectives of one communicator run in sequence, see
-        :mod:`host.systems.program`.
-    grouped: whether one NCCL call exchanges for all mini-batches of a graph.
-    link: profile of each GPU's own PCIe link; None for the link of the SmartNIC.
+    link: profile of each GPU's own PCIe link; None for the link measured with the GPU, or the link
+        of the SmartNIC.
     network: profile of the network.
+    rdma: whether kernels may write to remote GPUs.
+    wire: shortest format of a value between nodes that a system may choose, one of
+        :data:`host.systems.WIRES`.
+    gpus, nics, inside: GPUs and NICs of each node, and the profile of the links between its GPUs,
+        see :class:`host.timing.cluster.Cluster`.
     """
 
     nodes: int = 4
@@ -159,22 +162,40 @@ class Cluster:
     gpu: str = "gpu_rtx8000"
     scaled: tuple[tuple[str, float], ...] = ()
     kernels: int | None = None
-    threads: int = 1
-    communicators: int = 1
-    grouped: bool = False
     link: str | None = None
     network: str = NETWORK
+    rdma: bool = False
+    wire: str = "float32"
+    gpus: int = 1
+    nics: int = 1
+    inside: str | None = None
 
     def __post_init__(self) -> None:
-        check_known(self, software=software_names(), gpu=profile_names("gpu_"))
+        check_known(self, software=software_names(), gpu=profile_names("gpu_"), wire=tuple(WIRES))
         check_placement(self.placement)
-        check_least(self, nodes=1, threads=1, communicators=1)
+        check_least(self, nodes=1)
+        check_gpus(self.gpus, self.nics, self.inside)
         if self.kernels is not None and self.kernels not in LEVELS:
             raise ValueError(f"kernels must be one of {', '.join(map(str, LEVELS))}, "
                              f"not {self.kernels!r}")
         for name, factor in self.scaled:
             if not factor > 0:
                 raise ValueError(f"scaled must be above 0, not {factor!r} for {name}")
+
+    @property
+    def endpoints(self) -> int:
+        """GPUs of all nodes; each holds a share of the rows and of a mini-batch."""
+        return self.nodes * self.gpus
+
+    @property
+    def all_nics(self) -> int:
+        """NICs of all nodes."""
+        return self.nodes * self.nics
+
+    @property
+    def gpus_per_nic(self) -> int:
+        """GPUs that a NIC serves."""
+        return self.gpus // self.nics
 
 
 @dataclass(frozen=True)
@@ -189,21 +210,25 @@ class Options:
     per_graph: mini-batches in flight that the host thread launches as one graph and waits for
         together, see :mod:`host.systems.shared_graph`; None for the fastest of `PER_GRAPH`. It is 1
         in training, with eager software, and for systems without graphs.
+    fixed: ``name=value`` of each searched option that the point fixes, such as ``threads=1``; see
+        the system's class of options.
     """
 
     system: str
     in_flight: int | None = None
     per_graph: int | None = 1
+    fixed: tuple[str, ...] = ()
 
     # Constants of systems without these options, not fields.
     fidelity = "model"
     local_cache = remote_cache = 0.0
-    settings = en = ()
+    settings = ()
+    sampled = None
     persistent_gather, copied_rows = False, 0
 
     def __post_init__(self) -> None:
         check_known(self, fidelity=FIDELITIES)
-        check_least(self, in_flight=1, per_graph=1, copied_rows=0)
+        check_least(self, in_flight=1, per_graph=1, copied_rows=0, sampled=1)
         for name in ("local_cache", "remote_cache"):
             if (value := getattr(self, name)) is not None and not 0 <= value <= 1:
                 raise ValueError(f"{name} must be between 0 and 1, not {value!r}")
@@ -220,12 +245,16 @@ class NicOptions(Options):
         node); 0 for a NIC without the cache, None for the preset's size. Systems without the cache
         ignore it.
     settings: further ``field=value`` of the NIC, such as ``requester_merge=true``.
+    sampled: samples of the mini-batches that NICs run, if they run smaller mini-batches than the
+        workload's: their times and counts are multiplied by the ratio. None for whole mini-batches.
+        Inference only.
     """
 
     fidelity: str = "model"
     local_cache: float | None = 0.1
     remote_cache: float | None = 0.1
     settings: tuple[str, ...] = ()
+    sampled: int | None = None
 
 
 @dataclass(frozen=True)
@@ -243,14 +272,6 @@ class SmartNicOptions(CardOptions):
     """
 
     persistent_gather: bool = False
-
-
-@dataclass(frozen=True)
-class EnOptions(NicOptions):
-    """Options of EN. Members: ``en``, ``name=value`` of each option that the point fixes, such as
-    ``ring=false``, see :class:`host.systems.en_tuning.EnTuning`."""
-
-    en: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -319,5 +340,5 @@ def dealt(parts: Mapping[str, Any], own: dict, common: dict | None = None) -> di
 def devices_of(cluster: Cluster) -> Devices:
     """Return the devices of a cluster's nodes, from its profiles, scaled constants and options."""
     return Devices.load(cluster.nodes, cluster.software, cluster.gpu, cluster.scaled,
-                        cluster.kernels, cluster.threads, cluster.communicators, cluster.grouped,
-                        cluster.link, cluster.network)
+                        cluster.kernels, cluster.link, cluster.network, cluster.rdma,
+                        cluster.gpus, cluster.nics, cluster.inside)

@@ -184,13 +184,13 @@ class GradientPath:
         """
         d = self.devices
         pcie, network = (cycles_of_us(x.one_way_us) for x in (d.pcie, d.network))
-        beats, size = max(1, w.model.dimension // LANES), vector_bytes(w)
+        beats, size = max(1, w.model.width // LANES), vector_bytes(w)
         bags, lookups = w.bags.sum(axis=1), w.lookups.sum(axis=1)
         begun = pcie + _latency(_TO_NETWORK)
         intake = np.maximum(self._crossing((size + _RECORD) * bags), beats * lookups)
         out = begun + intake + self._walk(self.config.local_gradient_keys, sums.sums, beats)
         if w.nodes > 1:
-            link = cycles_of_us(float(d.host_mpi.topology.link_us(
+            link = cycles_of_us(float(d.nic_links.link_us(
                 (size + beats * _RECORD) * sums.partials).max()))
             out = np.maximum(out, begun + link) + self.timeout + network
         begun += network * (w.nodes > 1)

@@ -84,14 +84,11 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
     return point.measured(runs) if isinstance(point, Task) else measure_system(point, runs)[0]
 
 
-def measure_system(point: Point, runs: Store | None = None,
-                   greedy: bool = False) -> tuple[dict, Built | None]:
+def measure_system(point: Point, runs: Store | None = None) -> tuple[dict, Built | None]:
     """Return the metrics of a point, as :func:`measure` does, and its system, None if not
     applicable.
-
-    greedy: whether options that require runs of NICs are searched step by step, see :class:`Site`.
     """
-    site, kind = Site.of(point, runs, greedy=greedy), point.kind
+    site, kind = Site.of(point, runs), point.kind
     trace, work = site.trace, site.work
     result: dict = {"point": point.to_json(), "label": point.label, "applicable": True,
                     "why": None, "source": trace.source, "mini_batch": trace.mini_batch,
@@ -115,7 +112,8 @@ def measure_system(point: Point, runs: Store | None = None,
         "request_us": _requests(point, trace, system),
         "without_all_reduce": _without(kind, site, nic),
         "local_cache": nic and nic.local_cache,
-        "remote_cache": nic and _remote(nic, work, kind.chooses_nics),
+        "remote_cache": nic and _remote(nic, work, kind.chooses_nics
+                                        or point.cluster.gpus_per_nic > 1),
         "saved_lookups": nic and nic.saved_lookups, "delivered": nic and nic.delivered,
         "traffic": _traffic(point, work, nic, system),
         "unique_keys": unique, "accesses": accesses,
@@ -171,8 +169,8 @@ def _remote(nic: NicPart, work: Workloads, fewer: bool) -> dict | None:
 
 def _traffic(point: Point, work: Workloads, nic: NicPart | None, system: Built) -> dict | None:
     training = point.workload.training
-    plain = work.plain
-    if point.cluster.nodes == 1:
+    plain, gpus = work.plain, point.cluster.gpus
+    if point.cluster.endpoints == 1:
         return None
     if nic is not None:
         traffic = {kind: dict(count) for kind, count in nic.traffic.items() if kind != "total"}
@@ -183,11 +181,12 @@ def _traffic(point: Point, work: Workloads, nic: NicPart | None, system: Built) 
             for unit in ("bytes", "packets")}
         traffic["other"] = other
     elif system.tuning is not None:
-        traffic = software_traffic(work.copied(system.tuning.copied_rows), training, system.tuning)
+        traffic = software_traffic(work.copied(system.tuning.copied_rows), training,
+                                   system.tuning, gpus)
     else:
-        traffic = software_traffic(plain, training)
+        traffic = software_traffic(plain, training, gpus=gpus)
     if training:
-        traffic["all_reduce"] = all_reduce_traffic(plain)
+        traffic["all_reduce"] = all_reduce_traffic(plain, gpus)
     return totalled(traffic)
 
 

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
+from gen.base.settings import overridden, setting_name
 from host.model import Model
 from host.placement.shard import ShardPlan
 from host.systems import Devices, NicTimes
@@ -14,15 +16,24 @@ from rtl.config import NicConfig, preset
 from sim.evaluation.fields import Fields, model_of
 from sim.evaluation.nic_run import NicRun, all_runs
 from sim.evaluation.store import Store
-from sim.evaluation.trace import Trace, plan_of
+from sim.evaluation.trace import Trace, nic_plan_of, placement_of
 from sim.evaluation.workloads import Updates, updates_of_trace
 from sim.job.fit import sizes_beyond
 from sim.job.options import RunOptions
 from sim.job.settings import apply_settings
 from sim.node.dense_vectors import bottom_operations
 
-__all__ = ["HBM", "SEEN_GIB", "NicPart", "Nics", "as_nics_see", "late_us", "nic_part", "serving",
-           "updates_of"]
+__all__ = [
+    "HBM",
+    "SEEN_GIB",
+    "NicPart",
+    "Nics",
+    "as_nics_see",
+    "late_us",
+    "nic_part",
+    "serving",
+    "updates_of",
+]
 
 HBM = GpuProfile("hbm_u280", launch_us=0.1222, memory_bandwidth_gb_s=152.0, access_bytes=64,
                  streams=32, kernel_us=0.0)
@@ -44,9 +55,10 @@ class Nics:
     settings: tuple[str, ...] = ()
     on_card: bool = False
 
-    def settings_of(self, point: Fields) -> tuple[str, ...]:
-        """Return the settings of a point's NICs."""
-        return (*self.settings, *point.system.settings)
+    def settings_of(self, point: Fields, more: Sequence[str] = ()) -> tuple[str, ...]:
+        """Return the settings of a point's NICs. Settings of the point, and ``more``, replace those
+        of the system."""
+        return overridden(self.settings, (*more, *point.system.settings))
 
 
 @dataclass(frozen=True)
@@ -75,6 +87,24 @@ class NicPart:
     delivered: dict[str, float] | None = None
     by_mini_batch: list[tuple[int, int]] | None = None
 
+    def times_as_many(self, by: float) -> "NicPart":
+        """Return the NICs for mini-batches of ``by`` times as many samples.
+
+        Times and counts grow in proportion once a share exceeds the tables of a NIC. Keys that
+        repeat between the smaller mini-batches count each time, which favours systems without NICs.
+        """
+        return replace(self, traffic=_multiplied(self.traffic, by),
+                       saved_lookups=_multiplied(self.saved_lookups, by),
+                       delivered=_multiplied(self.delivered, by),
+                       times=[type(each)(**_multiplied(vars(each), by)) for each in self.times])
+
+
+def _multiplied(value: Any, by: float) -> Any:
+    """Return numbers, in dictionaries at any depth, multiplied by ``by``."""
+    if isinstance(value, dict):
+        return {name: _multiplied(each, by) for name, each in value.items()}
+    return None if value is None else value * by
+
 
 def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
              runs: Store | None = None) -> NicPart:
@@ -89,16 +119,29 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     interaction exceeds a run with pooled vectors, or the bottom MLP if that is longer. The
     remaining time depends on whether dense vectors or looked-up vectors arrive last. A run in which
     dense vectors arrive late (:func:`late_us`) measures the first case.
+
+    A NIC that serves several GPUs simulates the share of all of them; see
+    :meth:`host.timing.gpu.GpuProfile.together`. Its PCIe link carries the queries, rows and
+    results of all of them.
     """
     interacts = not point.workload.training and ("sc" in nics.parts or nics.on_card)
-    count = len(trace.measured)
+    count, cluster = len(trace.measured), point.cluster
     many = 1 if point.workload.training else min(SATURATED, max(1, count // 2))
     rows, notes = cache_rows(point, nics, trace)
+    sizes = sizes_for(point, nics, trace, interacts)
+    notes += [trace.model.padding] if trace.model.padding else []
+    if sizes:
+        notes.append(f"NICs beyond preset {point.workload.preset}: {', '.join(sizes)}")
+    if point.system.sampled is not None:
+        notes.append(f"NICs run {trace.mini_batch:,} samples of a mini-batch; times and bytes are "
+                     f"multiplied by {point.workload.samples / trace.mini_batch:g}")
     if point.system.persistent_gather:
         notes.append("a persistent kernel gathers on the GPU")
     gpu, called = serving(point, nics, devices, trace.model)
+    if cluster.all_nics > NicConfig.most_nodes:
+        notes.append(f"{cluster.all_nics} NICs are above the {NicConfig.most_nodes} of the RTL")
 
-    share = int(np.ceil(trace.mini_batch / point.cluster.nodes))
+    share = int(np.ceil(trace.mini_batch / cluster.all_nics))
     late = replace(gpu, gemm_fraction=1.0,
                    float32_tflops=share * _operations(trace) / (late_us(share) * 1e6))
     wanted = [(gpu, False, 1), (gpu, interacts, 1), (gpu, interacts, many),
@@ -113,11 +156,13 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     ready = gpu.latency_us + late_us(share)
     gathers, gathered, delivered = (max(counts) / busy.mini_batches for counts in (
         busy.launches, busy.gathered, busy.delivered))
-    sent = busy.traffic["total"]["bytes"] / busy.mini_batches / point.cluster.nodes
+    sent = busy.traffic["total"]["bytes"] / busy.mini_batches / cluster.all_nics
+    # Each GPU of a NIC has an equal part of its lists and results.
+    gathered, delivered = gathered / cluster.gpus_per_nic, delivered / cluster.gpus_per_nic
     # One thread makes the calls, which limits their number.
     launches = gathers if called else 0.0
     if gpu.call_us:
-        launches = min(launches, interval / gpu.call_us)
+        launches = min(launches, interval / gpu.call_us) * cluster.gpus_per_nic
     times = []
     for number in range(first, first + count):
         phases = alone.records[number].phases(alone.one_way)
@@ -128,13 +173,15 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
         times.append(NicTimes(phases, interval, launches, gathers, gathered, sent,
                               delivered, interaction_us=max(0.0, last)))
     local = _cache(alone, "local_cache", rows, "dedupe")
-    remote = _cache(alone, "remote_cache", rows) if point.cluster.nodes > 1 else None
-    lookups = None if point.cluster.nodes == 1 else remote["hits"] if remote else 0
+    remote = _cache(alone, "remote_cache", rows) if cluster.all_nics > 1 else None
+    lookups = None if cluster.all_nics == 1 else remote["hits"] if remote else 0
     traffic = {kind: {unit: value / alone.mini_batches for unit, value in total.items()}
                for kind, total in alone.traffic.items()}
-    return NicPart(times, local, remote, lookups, traffic, notes, _delivered(alone, count),
+    part = NicPart(times, local, remote, lookups, traffic, notes, _delivered(alone, count),
                    local and [(record.hits or 0, record.accesses or 0)
                               for record in alone.records[first:]])
+    return part if point.system.sampled is None else part.times_as_many(
+        point.workload.samples / trace.mini_batch)
 
 
 def serving(point: Fields, nics: Nics, devices: Devices,
@@ -145,7 +192,8 @@ def serving(point: Fields, nics: Nics, devices: Devices,
     ``model``: model whose rows are gathered; None for the model of the point's data set.
     """
     gpu, called = _answering(point, nics, devices)
-    return as_nics_see(gpu, 4 * (model or model_of(point.workload.dataset)).dimension), called
+    model = model or model_of(point.workload.dataset)
+    return as_nics_see(gpu.together(point.cluster.gpus_per_nic), 4 * model.width), called
 
 
 SEEN_GIB = 16384.0
@@ -193,12 +241,11 @@ def _answering(point: Fields, nics: Nics, devices: Devices) -> tuple[GpuProfile,
 def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: GpuProfile,
                rows: dict[str, int | None], interaction: bool, depth: int) -> RunOptions:
     """Return the options of a run of a point's NICs."""
-    own, workload, nodes = nics.settings_of(point), point.workload, point.cluster.nodes
+    own, workload, nodes = nics.settings_of(point), point.workload, point.cluster.all_nics
     settings = [f"interaction={str(interaction).lower()}"]
     if not any(setting.startswith("requester_merge=") for setting in own):
         settings.append("requester_merge=false")
     config = preset(workload.preset)
-    settings += _sizes(config, trace, interaction, own)
     for cache, held in rows.items():
         settings.append(f"{cache}={str(held != 0).lower()}")
         if held:
@@ -207,26 +254,29 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
                 settings.append(f"{cache}_rows={held}")
             else:
                 settings.append(f"{cache}_sets={held // ways}")
-    if nodes > config.nodes:
-        settings.append(f"nodes={nodes}")
+    placement, lookups = placement_of(point, trace)
     return RunOptions.of(
         config=workload.preset, model=trace.model if trace.changed or not workload.of_paper
         else None,
-        settings=(*settings, *own), nodes=nodes,
+        settings=(*settings, *nics.settings_of(point, sizes_for(point, nics, trace, interaction))),
+        nodes=nodes,
         samples=sum(len(batch.samples) for batch in trace.batches), mini_batch=trace.mini_batch,
         in_flight=depth, data=workload.data or None, format=workload.format, threads=1,
         fidelity=point.system.fidelity, network=devices.network, pcie=devices.pcie, gpu=gpu,
-        mlp="blas", seed=workload.seed, placement=point.cluster.placement,
-        copied_rows=point.system.copied_rows, lookups=plan_of(point, trace).rule.lookups)
+        mlp="blas", seed=workload.seed, placement=placement,
+        copied_rows=point.system.copied_rows, lookups=lookups, gpus=point.cluster.gpus_per_nic)
 
 
-def _sizes(config: NicConfig, trace: Trace, interaction: bool,
-           own: Sequence[str]) -> tuple[str, ...]:
-    """Return sizes beyond ``config`` that the trace requires, but for those that ``own`` sets."""
-    given = {each.partition("=")[0].strip() for each in own}
-    wanted = {"tables": trace.model.tables, "max_dimension": trace.model.dimension,
-              "interaction_vectors": trace.model.tables + 1 if interaction else 0,
+def sizes_for(point: Fields, nics: Nics, trace: Trace, interaction: bool) -> tuple[str, ...]:
+    """Return sizes beyond the NICs' own that the trace and their number require, as
+    ``field=value``; a size that the point sets stays."""
+    model, given = trace.model, set(map(setting_name, point.system.settings))
+    wanted = {"nodes": point.cluster.all_nics, "tables": model.tables,
+              "max_dimension": model.width,
+              "interaction_vectors": (
+                  model.tables + 1 if interaction and model.interaction == "dot" else 0),
               "hold_vectors": 2 * max(int(batch.samples.slots.max()) for batch in trace.batches)}
+    config, _ = apply_settings(preset(point.workload.preset), list(nics.settings))
     return sizes_beyond(config, {name: size for name, size in wanted.items()
                                  if name not in given})
 
@@ -251,7 +301,7 @@ def cache_rows(point: Fields, nics: Nics,
         if share is None:
             rows[cache] = None
             continue
-        reach = reaching(trace, plan_of(point, trace))[cache]
+        reach = reaching(trace, nic_plan_of(point, trace))[cache]
         rows[cache] = ways * max(1, round(share * reach / ways))
         if rows[cache] > most:
             if point.system.fidelity == "rtl":
@@ -281,7 +331,7 @@ def reaching(trace: Trace, plan: ShardPlan) -> dict[str, float]:
 def updates_of(point: Fields, nics: Nics, trace: Trace, nic: NicPart) -> Updates:
     """Return the rows that the measured steps update, and how many of them miss the cache."""
     config, _ = apply_settings(preset(point.workload.preset), list(nics.settings_of(point)))
-    return updates_of_trace(trace, plan_of(point, trace),
+    return updates_of_trace(trace, nic_plan_of(point, trace),
                             nic.local_cache["rows"] if nic.local_cache else 0,
                             config.local_cache_ways, config.policy)
 

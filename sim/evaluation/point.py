@@ -8,7 +8,7 @@ from typing import Any
 from sim.evaluation.fields import Cluster, Fields, Workload, dealt
 from sim.evaluation.store import Store, plain
 from sim.evaluation.system import System
-from sim.evaluation.systems import canonical, system_of
+from sim.evaluation.systems import canonical, fixed_for, system_of
 from sim.evaluation.trace import trace_key
 
 __all__ = ["Point", "Task", "effort", "in_turn", "in_words"]
@@ -39,6 +39,10 @@ class Point(Fields):
                              f"not {self.cluster.nodes!r}")
         if workload.training and options.copied_rows:
             raise ValueError(f"copied_rows must be 0 in training, not {options.copied_rows!r}")
+        if options.sampled is not None and (workload.training
+                                            or options.sampled > workload.samples):
+            raise ValueError(f"sampled must be at most the {workload.samples} samples of a "
+                             f"mini-batch, and None in training, not {options.sampled!r}")
         kind.check(self)
 
     @property
@@ -63,7 +67,8 @@ class Point(Fields):
 
         With ``ga``, the graph algorithm forms the mini-batches unless ``batching`` is given.
 
-        ``common``: fields of many points; fields that this point does not have are ignored.
+        ``common``: fields of many points; fields, and fixed options, that this point does not have
+        are ignored.
         ``own``: fields that this point must have. Caches that the system does not have in the
         workload get 0 rows.
         """
@@ -73,6 +78,8 @@ class Point(Fields):
         parts = {"workload": Workload, "cluster": Cluster, "system": kind.options}
         found = dealt(parts, own | {"system": name}, {
             "batching": "graph" if graph else Workload.batching} | (common or {}))
+        if "fixed" not in own and "fixed" in found["system"]:
+            found["system"]["fixed"] = fixed_for(name, found["system"]["fixed"])
         there = kind.parts_in(workload)
         if kind.has_nics:
             found["system"] |= {cache: 0.0 for cache, part in (
@@ -123,10 +130,11 @@ def in_words(point: Point | Task, seed: int | None = None) -> str:
         ("local cache", system.local_cache), ("remote cache", system.remote_cache)) if value]
     scaled = [f"{name} x{factor:g}" for name, factor in cluster.scaled]
     return ", ".join([
-        point.label, workload.name, workload.workload, f"{cluster.nodes} nodes",
+        point.label, workload.name, workload.workload,
+        f"{cluster.nodes} nodes" + f" of {cluster.gpus} GPUs" * (cluster.gpus > 1),
         f"mini-batch {workload.samples}", cluster.software, system.fidelity, *caches, *scaled,
         *([] if seed in (None, workload.seed) else [f"seed {workload.seed}"]), *system.settings,
-        *system.en])
+        *system.fixed])
 
 
 def in_turn(points: Iterable[Point | Task]) -> list[Point | Task]:

@@ -1,20 +1,29 @@
 """Search for a system's fastest options at a point."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import product
 from statistics import fmean as mean
-from typing import Any
+from typing import Any, ClassVar
 
 from host.systems import (
+    COPIED_ROWS,
+    THREADS,
     Devices,
+    HostTuning,
     Step,
     StepOptions,
+    Variants,
     best,
+    every,
+    fixed_of,
     in_graphs,
     least_interval_us,
+    near,
+    open_variants,
+    start_of,
     steady_us,
 )
 from host.systems.charge import longest_us
@@ -59,8 +68,8 @@ class Built:
     @cached_property
     def least_us(self) -> float:
         """Lower bound of the interval, cheaper to compute."""
-        return least_interval_us(in_graphs(self.steps, self.per_graph),
-                                 self.in_flight // self.per_graph) / self.per_graph
+        return least_interval_us(self.steps, self.in_flight // self.per_graph * self.per_graph,
+                                 self.per_graph)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +78,6 @@ class Site:
 
     point, trace: the point and its trace. work: work of each mini-batch. devices: devices of a
         node. runs: store of NIC runs, or None.
-    greedy: whether EN's options are improved step by step instead of compared all.
     """
 
     point: Fields
@@ -77,20 +85,44 @@ class Site:
     work: Workloads
     devices: Devices
     runs: Store | None = None
-    greedy: bool = False
 
     @classmethod
-    def of(cls, point: Fields, runs: Store | None = None, trace: Trace | None = None,
-           greedy: bool = False) -> "Site":
+    def of(cls, point: Fields, runs: Store | None = None, trace: Trace | None = None) -> "Site":
         """Return the site of a point; ``trace``: replaces the point's own trace."""
         found = trace or trace_of(point.workload)
         return cls(point, found, workloads(found, plan_of(point, found)),
-                   devices_of(point.cluster), runs, greedy)
+                   devices_of(point.cluster), runs)
 
     @property
     def training(self) -> bool:
         """Whether the point trains."""
         return self.point.workload.training
+
+    @property
+    def nic_trace(self) -> Trace:
+        """The trace that NICs run: the same samples in mini-batches of the point's ``sampled``."""
+        sampled = self.point.system.sampled
+        if sampled is None:
+            return self.trace
+        return trace_of(replace(self.point.workload, mini_batch=sampled))
+
+    @property
+    def threads(self) -> int:
+        """Most host threads, with the thread of the NIC's driver. Without graphs, calls come from
+        Python, which runs one thread at a time."""
+        return THREADS if self.devices.software.graphs else THREADS - 1
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of a key: 4 if all rows together have numbers of 32 bits."""
+        return 4 if sum(self.trace.model.rows) < 1 << 32 else 8
+
+    @property
+    def copied_rows(self) -> list[int]:
+        """Limits on the rows of copied tables that copy different tables."""
+        rows = self.trace.model.rows
+        return list({sum(each <= limit for each in rows): limit
+                     for limit in reversed(COPIED_ROWS)}.values())[::-1]
 
 
 @dataclass(frozen=True)
@@ -102,40 +134,83 @@ class Choice:
 
 
 class Search(ABC):
-    """Options of a system at a site, and the search for the fastest.
+    """Options of a system at a site, and the local search for the fastest.
+
+    A search begins at the best of a few options. Each round compares the options that differ in at
+    most ``changes`` alternatives, with each flight; it ends when none is faster. A bound that is
+    cheap to compute excludes most of them.
 
     The extreme mini-batches represent all mini-batches while options are compared. The two
     finalists (the best with one mini-batch per graph, and the best overall) are then compared on
     all mini-batches.
 
+    Members
+    -------
+    kind: class of the options, None for a system without options.
+    changes: alternatives that change at once.
+    coarse: members whose combinations are compared first.
+
     Parameters: ``site``; ``all_reduce``, whether training sums the MLPs' gradients over the nodes.
     """
+
+    kind: ClassVar[type[HostTuning] | None] = None
+    changes: ClassVar[int] = 2
+    coarse: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, site: Site, all_reduce: bool = True):
         self.site = site
         self.step_options = StepOptions(site.training, all_reduce)
         self._bound, self._cost = cache(self._bound_of), cache(self._cost_of)
+        self.fixed = fixed_of(self.kind, site.point.system.fixed) if self.kind else {}
+        self.variants = open_variants(self.all_variants(), self.fixed)
 
     @abstractmethod
     def ways(self, option: Any, few: bool = False) -> list[list[Step]]:
         """Return the steps of all mini-batches, or of ``few``, for each way to build them with
         ``option``."""
 
-    def options(self, near: Any = None) -> Sequence[Any]:
-        """Return the options; ``near``: only options similar to it."""
-        return (None,)
+    def all_variants(self) -> tuple[Variants, ...]:
+        """Return the alternatives of each option that are searched."""
+        return ()
+
+    def start(self) -> Any:
+        """Return the option at which the search begins."""
+        if self.kind is None:
+            return None
+        return start_of(self.kind(**self.fixed), self.variants, self.site.training)
+
+    def near(self, option: Any) -> Sequence[Any]:
+        """Return ``option``, and the similar options that a round compares with it: the options
+        with the fewest threads and communicators first, which win ties."""
+        if option is None:
+            return (None,)
+        return sorted((each for each in near(option, self.variants, self.changes)
+                       if each.possible(self.site.training)),
+                      key=lambda each: each.threads + each.communicators)
+
+    def seeds(self) -> Sequence[Any]:
+        """Return the options that are compared first."""
+        option = self.start()
+        own = [each for each in self.variants if each and self.coarse.issuperset(each[0])]
+        return every(option, own, self.site.training) if own else (option,)
+
+    def apart(self, option: Any) -> Any:
+        """Return the group of an option; the search climbs from the best of each group."""
+        return None
 
     def least_ways(self, option: Any) -> list[list[Step]]:
         """Return steps of few mini-batches that are a lower bound of :meth:`ways`."""
         return self.ways(option, few=True)
 
-    def choices(self, flights: Flights, near: Any = None) -> Iterable[Choice]:
-        """Return the choices to compare."""
-        return [Choice(flights, option) for option in self.options(near)]
+    def allows(self, option: Any, depth: int, per_graph: int) -> bool:
+        """Return whether an option differs from the others at a flight."""
+        return True
 
     def in_words(self, option: Any) -> tuple[str, ...]:
         """Return notes on ``option``."""
-        return ()
+        if option is None:
+            return ()
+        return (f"fastest with {option.in_words()}",)
 
     def whole(self, choice: Choice) -> Built:
         """Return the system with a choice, over all mini-batches."""
@@ -146,18 +221,29 @@ class Search(ABC):
         """Return the fastest of the finalists."""
         return _best(found)
 
-    def best(self, near: Any = None) -> Built:
-        """Return the system with its best options. ``near``: start of a local search, which ends
-        when no similar option is better; None compares all options."""
-        point = self.site.point
-        if self.options() == (None,):
-            return self.whole(Choice(point.flights, None))
-        found = [self._round(flights, near) for flights in point.sets_of_flights]
+    def best(self, start: Any = None) -> Built:
+        """Return the system with its best options. ``start``: replaces the search's own."""
+        point, seeds = self.site.point, self.seeds() if start is None else (start,)
+        if len(seeds) == len(self.near(seeds[0])) == 1:
+            return self.whole(Choice(point.flights, seeds[0]))
+        found: list[Choice] = []
+        for flights in point.sets_of_flights:
+            starts = [[each for each in seeds if self.apart(each) == group]
+                      for group in dict.fromkeys(map(self.apart, seeds))]
+            found.append(best([self._climb(flights, own) for own in (
+                *starts, *([each.option] for each in found))], self._bound, self._cost))
         return self.pick([self.whole(choice) for choice in dict.fromkeys(found)])
 
-    def _round(self, flights: Flights, near: Any) -> Choice:
-        chosen = best(self.choices(flights, near), self._bound, self._cost)
-        return chosen if near in (None, chosen.option) else self._round(flights, chosen.option)
+    def _climb(self, flights: Flights, options: Sequence[Any]) -> Choice:
+        """Return the best of ``options``, improved until no similar option is faster."""
+        chosen, before = self._compare(flights, options), None
+        while chosen != before:
+            before, chosen = chosen, self._compare(flights, self.near(chosen.option))
+        return chosen
+
+    def _compare(self, flights: Flights, options: Sequence[Any]) -> Choice:
+        return best([Choice((flight,), each) for each in options for flight in flights
+                     if self.allows(each, *flight)], self._bound, self._cost)
 
     def _bound_of(self, choice: Choice) -> tuple[float, float]:
         """Return a lower bound of the cost of a choice."""

@@ -8,7 +8,7 @@ from host.data.contents import check_contents, contents
 from host.samples import Samples, concatenate
 from sim.evaluation.fields import DATASETS, SETTING_NAMES, mini_batch_of, model_of
 from sim.evaluation.point import Point
-from sim.evaluation.systems import canonical, system_of
+from sim.evaluation.systems import canonical, fixed_for, system_of
 from sim.job.inputs import SampleSource
 from sim.job.workload import Workload as JobWorkload
 
@@ -124,7 +124,8 @@ class Setting:
               software: str = "eager", **fields: Any) -> Point:
         """Return a point of this setting; ``system`` may contain ``ga`` or be ``fs``.
 
-        A point with its own cache size or number of nodes belongs to a sweep.
+        A point with its own cache size or number of nodes belongs to a sweep. Of ``fixed``, it has
+        the options of its system.
         """
         source, kind = self.source(dataset), system_of(canonical(system, workload)[0])
         common = {"nodes": self.nodes, "placement": self.placement,
@@ -134,6 +135,8 @@ class Setting:
                   "warmup": self.warmup, "measured": self.measured}
         if not fields.keys().isdisjoint(("nodes", "local_cache", "remote_cache")):
             common |= self.sweep(dataset)
+        if "fixed" in fields:
+            fields["fixed"] = fixed_for(kind.name, fields["fixed"])
         every = dict(self.every)
         if workload == "training":
             every.pop("copied_rows", None)

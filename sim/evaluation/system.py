@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 from host.model import Model
-from host.systems import Devices, NicTimes
+from host.systems import Devices, HostTuning, NicTimes, fixed_of, named_of
 from sim.evaluation.fields import Fields, NicOptions, Options
 from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, nic_part
@@ -38,10 +38,11 @@ class System(ABC):
         section 4.2).
     graph: whether the graph algorithm forms its mini-batches unless a point says otherwise.
     settings: ``field=value`` of its NICs.
-    options: class of its options. in_rtl: whether its NICs can run as RTL.
+    options: class of its options. tuning: class of its searched options, None without.
+    in_rtl: whether its NICs can run as RTL.
     chooses_nics: whether its NICs depend on options that it chooses.
     in_graphs: whether a graph may contain several mini-batches. least_nodes: least nodes of its
-        cluster.
+        cluster. of_endpoints: whether it may have several GPUs per node.
     program_settings: settings of its NICs in a PyTorch program, which computes the interaction.
     """
 
@@ -52,10 +53,12 @@ class System(ABC):
     settings: tuple[str, ...] = ()
 
     options: ClassVar[type[Options]] = Options
+    tuning: ClassVar[type[HostTuning] | None] = None
     in_rtl: ClassVar[bool] = False
     chooses_nics: ClassVar[bool] = False
     in_graphs: ClassVar[bool] = True
     least_nodes: ClassVar[int] = 1
+    of_endpoints: ClassVar[bool] = True
     program_settings: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -67,11 +70,22 @@ class System(ABC):
         """Return its parts in a workload."""
         return self.parts - {"rc"} if workload == "training" else self.parts
 
-    def check(self, point: Fields) -> None:  # noqa: B027 - most systems accept all options
-        """Raise ``ValueError`` for conflicting options of a point."""
+    def check(self, point: Fields) -> None:
+        """Raise ``ValueError`` for unknown or conflicting options of a point."""
+        if self.tuning is not None:
+            fixed_of(self.tuning, point.system.fixed)
+        elif point.system.fixed:
+            raise ValueError(f"fixed must be empty for {self.name}, which has no options, "
+                             f"not {point.system.fixed[0]!r}")
 
     def why_not(self, site: Site) -> str | None:
         """Return the reason if the system cannot be built, None if it can."""
+        cluster = site.point.cluster
+        if cluster.gpus > 1 and not self.of_endpoints:
+            return f"nodes must have 1 GPU for {self.name}, not {cluster.gpus}"
+        if self.has_nics and site.training and cluster.gpus_per_nic > 1:
+            return (f"nics must be {cluster.gpus} per node, one for each GPU, where NICs train, "
+                    f"not {cluster.nics}")
         return None
 
     def without_interaction(self) -> dict[str, Any]:
@@ -80,8 +94,9 @@ class System(ABC):
 
     def for_model(self, model: Model, workload: str) -> dict[str, Any]:
         """Return the system and options that serve a model: GPUs compute an interaction of more
-        vectors than `INTERACTION_VECTORS`."""
-        if workload == "inference" and model.tables + 1 > INTERACTION_VECTORS:
+        vectors than `INTERACTION_VECTORS`, or of tables that differ."""
+        if workload == "inference" and (model.mixed
+                                        or model.tables + 1 > INTERACTION_VECTORS):
             return self.without_interaction()
         return {"system": self.name}
 
@@ -99,7 +114,8 @@ class System(ABC):
         without NICs."""
         if not self.has_nics:
             return None
-        return nic_part(site.point, self.nics(site.point), site.trace, site.devices, site.runs)
+        return nic_part(site.point, self.nics(site.point), site.nic_trace, site.devices,
+                        site.runs)
 
     def at(self, site: Site, all_reduce: bool = True) -> tuple[Built, NicPart | None]:
         """Return a point's system with its best options, and its NICs, None for a system without
@@ -130,7 +146,8 @@ class System(ABC):
 
     def settled(self, point: Evaluated, built: Built) -> Evaluated:
         """Return a point with the options of ``built``, if the point has these options."""
-        return point.changed(in_flight=built.in_flight, per_graph=built.per_graph)
+        fixed = () if built.tuning is None else named_of(built.tuning)
+        return point.changed(in_flight=built.in_flight, per_graph=built.per_graph, fixed=fixed)
 
     def _updating(self, site: Site, nic: NicPart | None) -> NicPart | None:
         if nic is None or not site.training:

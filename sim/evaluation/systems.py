@@ -2,27 +2,33 @@
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import chain
 from typing import Any, ClassVar
 
 from host.systems import (
+    THREADS,
+    HostTuning,
     NicTimes,
     Step,
     Tuning,
+    Variants,
     all_on_nic,
     bl_paper,
     bl_tuned,
     cpu_mpi,
+    host_variants,
     smartnic,
-    tunings,
+    tuning_variants,
 )
 from host.systems.all_on_nic import not_applicable
 from sim.evaluation.en import EmberNic
-from sim.evaluation.fields import CardOptions, Fields, Flights, Options, SmartNicOptions
+from sim.evaluation.fields import CardOptions, Fields, Options, SmartNicOptions
 from sim.evaluation.nic import NicPart, Nics
-from sim.evaluation.search import Choice, Plain, Search, Site, sums
+from sim.evaluation.search import Plain, Search, Site, sums
 from sim.evaluation.system import PARTS, System
 
-__all__ = ["BASELINES", "EN", "FULL", "REGISTRY", "SYSTEMS", "canonical", "system_of"]
+__all__ = ["BASELINES", "EN", "FULL", "REGISTRY", "SYSTEMS", "canonical", "fixed_for",
+           "system_of"]
 
 
 class CpuMpi(System):
@@ -30,6 +36,7 @@ class CpuMpi(System):
 
     in_graphs: ClassVar[bool] = False
     least_nodes: ClassVar[int] = 2
+    of_endpoints: ClassVar[bool] = False
 
     def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> Search:
         """Return the search; only the mini-batches in flight are compared."""
@@ -52,41 +59,47 @@ class BlPaper(System):
 class BlTuned(System):
     """The best system of GPUs alone."""
 
+    tuning: ClassVar[type[HostTuning] | None] = Tuning
+
     def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> Search:
         """Return the search over the options of :class:`host.systems.Tuning`."""
         return _Tuned(site, all_reduce)
 
 
 class _Tuned(Search):
-    """Search of bl-tuned, which tunes its options for each number of mini-batches in flight."""
+    """Search of bl-tuned."""
+
+    kind = Tuning
+    coarse = frozenset({"exchange", "dedupe", "host_indices", "copied_rows", "bags_once"})
 
     def __init__(self, site: Site, all_reduce: bool):
         super().__init__(site, all_reduce)
         self._step = cache(self._step_of)
+        if self.fixed.get("exchange") == "gpu" and not site.devices.rdma:
+            raise ValueError("exchange must be nccl or mpi, not 'gpu': the cluster has no rdma")
 
-    def options(self, near: Tuning | None = None) -> Sequence[Tuning]:
-        """Return all options; ``near``: only options that differ in the library and at most two
-        members."""
-        return tunings(self.step_options.training, near)
+    def all_variants(self) -> tuple[Variants, ...]:
+        """Return the alternatives of the options that can matter at this site."""
+        site = self.site
+        return tuning_variants(
+            site.training, site.devices.rdma, any(w.once is not w for w in site.work.plain),
+            site.key_bytes, site.point.cluster.wire, site.copied_rows, site.threads)
 
-    def choices(self, flights: Flights, near: Tuning | None = None) -> list[Choice]:
-        """Return the choices to compare. An exchange is grouped with that of an earlier mini-batch
-        in another graph."""
-        return [Choice(((depth, size),), tuning) for depth, size in flights
-                for tuning in self.options(near) if depth >= 2 * size or not tuning.grouped]
+    def apart(self, option: Tuning) -> str:
+        """Return the exchange, which decides about many other options."""
+        return option.exchange
+
+    def allows(self, option: Tuning, depth: int, per_graph: int) -> bool:
+        """Return whether an exchange can be grouped with one of an earlier mini-batch in another
+        graph, and whether a graph has several exchanges."""
+        return (depth >= 2 * per_graph or not option.grouped) and (
+            per_graph > 1 or not option.one_collective)
 
     def ways(self, option: Tuning, few: bool = False) -> list[list[Step]]:
         """Return the steps with a tuning."""
         work = self.site.work
         return [[self._step(option, number)
                  for number in (work.extremes if few else range(len(work.plain)))]]
-
-    def in_words(self, option: Tuning) -> tuple[str, ...]:
-        """Return the options that a tuning uses."""
-        used = [name for name, value in vars(option).items() if value is True]
-        rows = option.copied_rows
-        used += [f"copies of tables of at most {rows:,} rows"] if rows else []
-        return (f"bl-tuned is fastest with {', '.join(used) or 'no options'}",)
 
     def _step_of(self, tuning: Tuning, number: int) -> Step:
         return bl_tuned(self.site.work.one_copied(tuning.copied_rows, number), self.site.devices,
@@ -97,6 +110,7 @@ class SmartNic(System):
     """GPUs with the paper's SmartNICs, with a subset of `PARTS`."""
 
     options: ClassVar[type[Options]] = SmartNicOptions
+    tuning: ClassVar[type[HostTuning] | None] = HostTuning
     in_rtl: ClassVar[bool] = True
     program_settings: ClassVar[tuple[str, ...]] = ("requester_merge=false",)
 
@@ -106,14 +120,41 @@ class SmartNic(System):
         return {"system": left or "nic"}
 
     def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> Search:
-        """Return the search over the ways to sum the MLPs' gradients."""
-        parts, times = self.parts_in(site.point.workload.workload), _times(nic)
-        notes = () if "sc" in parts or not site.training else (
+        """Return the search over the options of every system and the ways to sum the MLPs'
+        gradients."""
+        return _SmartNics(site, all_reduce, _times(nic))
+
+
+class _SmartNics(Search):
+    """Search of a system with the paper's SmartNICs, whose ``times`` are given."""
+
+    kind = HostTuning
+
+    def __init__(self, site: Site, all_reduce: bool, times: list[NicTimes]):
+        super().__init__(site, all_reduce)
+        self._times = times
+        self._parts = site.point.kind.parts_in(site.point.workload.workload)
+
+    def all_variants(self) -> tuple[Variants, ...]:
+        """Return the alternatives: the thread of the NIC's driver launches gathers, unless a
+        persistent kernel gathers."""
+        threads, *_ = host_variants(
+            self.site.threads if self.site.point.system.persistent_gather else THREADS - 1)
+        return threads, tuple({"communicators": count}
+                              for count in ((1, 2) if self.site.training else (1,)))
+
+    def ways(self, option: HostTuning, few: bool = False) -> list[list[Step]]:
+        """Return the steps for each way to sum the MLPs' gradients."""
+        devices = option.devices(self.site.devices)
+        return [[smartnic(w, devices, way, of, "sc" in self._parts, "lc" in self._parts)
+                 for w, of in zip(self.site.work.plain, self._times)]
+                for way in sums(self.step_options, devices)]
+
+    def in_words(self, option: HostTuning) -> tuple[str, ...]:
+        """Return the chosen options, and the part that is analytical."""
+        notes = () if "sc" in self._parts or not self.site.training else (
             "analytical: gradients of bags from GPU to GPU through the NICs, as bytes",)
-        return Plain(site, all_reduce, lambda options: [
-            [smartnic(w, site.devices, way, of, "sc" in parts, "lc" in parts)
-             for w, of in zip(site.work.plain, times)]
-            for way in sums(options, site.devices)], notes)
+        return (*notes, *super().in_words(option))
 
 
 class AllOnNic(System):
@@ -121,10 +162,11 @@ class AllOnNic(System):
 
     options: ClassVar[type[Options]] = CardOptions
     in_graphs: ClassVar[bool] = False
+    of_endpoints: ClassVar[bool] = False
 
     def why_not(self, site: Site) -> str | None:
         """Return the reason if the tables do not fit on the cards, None if they do."""
-        return not_applicable(site.work.plain[0])
+        return super().why_not(site) or not_applicable(site.work.plain[0])
 
     def nics(self, point: Fields) -> Nics:
         """Return the NICs, whose rows are in the card's HBM."""
@@ -185,17 +227,30 @@ def system_of(name: str) -> System:
     return _BY_NAME[name]
 
 
+def fixed_for(name: str, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the ``name=value`` texts whose option the system of a canonical name has.
+
+    Raises ``ValueError`` for a text whose option no system has.
+    """
+    known = {system.name: vars(system.tuning()) for system in REGISTRY if system.tuning is not None}
+    for text in texts:
+        if not any(text.partition("=")[0] in own for own in known.values()):
+            raise ValueError(f"fixed must name one of "
+                             f"{', '.join(dict.fromkeys(chain(*known.values())))}, not {text!r}")
+    return tuple(text for text in texts if text.partition("=")[0] in known.get(name, {}))
+
+
 def canonical(name: str, workload: str = "inference") -> tuple[str, bool]:
     """Return the canonical name of a system, and whether the graph algorithm forms its
     mini-batches.
 
-    ``name``: one of `SYSTEMS`, with its parts in any order. ``ga`` may be added to any system
-    (``bl-tuned+ga``); alone it means ``bl-paper``. ``fs`` is every part that the workload allows,
-    with the graph algorithm.
+    ``name``: one of `SYSTEMS` in any case, with its parts in any order. ``ga`` may be added to any
+    system (``bl-tuned+ga``); alone it means ``bl-paper``. ``fs`` is every part that the workload
+    allows, with the graph algorithm.
 
     Raises ``ValueError`` for an unknown name, and for a remote cache in training.
     """
-    parts = name.split("+")
+    parts = name.lower().split("+")
     graph = "ga" in parts
     kept = [part for part in parts if part != "ga"]
     if FULL in kept:

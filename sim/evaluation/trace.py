@@ -11,12 +11,13 @@ from host.data.contents import check_contents, contents
 from host.model import Model
 from host.placement.shard import ShardPlan
 from host.samples import Samples
+from rtl.formats import DescriptorKind
 from sim.evaluation.fields import Fields, Workload
 from sim.job.inputs import SampleSource
 from sim.job.workload import Workload as JobWorkload
 
-__all__ = ["FewSamplesError", "Trace", "arrivals_of", "copied_all", "plan_of", "trace_key",
-           "trace_of", "without_small"]
+__all__ = ["FewSamplesError", "Trace", "arrivals_of", "copied_all", "nic_plan_of",
+           "placement_of", "plan_of", "trace_key", "trace_of", "without_small"]
 
 class FewSamplesError(ValueError):
     """Raised if files hold fewer than 2 mini-batches."""
@@ -129,17 +130,31 @@ def plan_of(point: Fields, trace: Trace) -> ShardPlan:
 
     Placement ``lookups`` counts the lookups of the whole trace, warm-up included.
     """
-    return _plan(trace, point.cluster.nodes, point.cluster.placement).with_copies(
+    cluster = point.cluster
+    return _plan(trace, cluster.endpoints, cluster.placement, cluster.gpus).with_copies(
         point.system.copied_rows)
 
 
+def nic_plan_of(point: Fields, trace: Trace) -> ShardPlan:
+    """Return the plan that a point's NICs see: a NIC owns the rows of all GPUs that it serves."""
+    return plan_of(point, trace).joined(point.cluster.gpus_per_nic)
+
+
+def placement_of(point: Fields, trace: Trace) -> tuple[str, tuple[int, ...] | None]:
+    """Return the placement and the lookups with which a run of NICs has the plan of a point."""
+    plan = plan_of(point, trace)
+    if point.cluster.gpus == 1 or any(t.kind == DescriptorKind.ROW for t in plan.tables):
+        return point.cluster.placement, plan.rule.lookups
+    return ",".join(str(table.owner) for table in plan.tables), None
+
+
 @lru_cache(maxsize=8)
-def _plan(trace: Trace, nodes: int, placement: str) -> ShardPlan:
+def _plan(trace: Trace, nodes: int, placement: str, gpus: int) -> ShardPlan:
     lookups = None
     if placement == "lookups":
         lookups = np.sum([batch.samples.bag_lengths.sum(axis=0, dtype=np.int64)
                           for batch in trace.batches], axis=0).tolist()
-    return ShardPlan.deal(trace.model, nodes, placement, lookups)
+    return ShardPlan.deal(trace.model, nodes, placement, lookups, gpus)
 
 
 def copied_all(trace: Trace, rows: int) -> bool:

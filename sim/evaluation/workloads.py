@@ -12,8 +12,8 @@ from host.placement.sets import NodeCaches, set_of
 from host.placement.shard import ShardPlan, key_hash
 from host.samples import Samples, first_lookups
 from host.systems import Workload, workload_of
-from host.systems.bl_tuned import Tuning
-from host.systems.tables import INDEX, vector_bytes
+from host.systems.bl_tuned import Tuning, exchanged
+from host.systems.tables import vector_bytes
 from rtl.config import NicConfig
 from sim.evaluation.trace import Trace
 
@@ -224,18 +224,21 @@ MTU_PAYLOAD = 1472
 Traffic = dict[str, dict[str, float]]
 
 
-def software_traffic(work: Sequence[Workload], training: bool,
-                     tuning: Tuning | None = None) -> Traffic:
-    """Return bytes and packets that software exchanges per mini-batch, all nodes."""
-    dedupe = tuning is not None and tuning.dedupe
+_PLAIN = Tuning(dedupe=False)
+
+
+def software_traffic(work: Sequence[Workload], training: bool, tuning: Tuning = _PLAIN,
+                     gpus: int = 1) -> Traffic:
+    """Return bytes and packets that software exchanges per mini-batch between nodes of ``gpus``
+    GPUs, all nodes."""
     kinds = {"lookups": [], "vectors": []} | ({"gradients": []} if training else {})
     for w in work:
-        vectors = vector_bytes(w) * (w.requested if dedupe else w.bags)
-        kinds["lookups"].append(INDEX * (w.requested if dedupe else w.lookups + w.bags))
+        keys, vectors = exchanged(w, tuning)
+        kinds["lookups"].append(keys)
         kinds["vectors"].append(vectors)
         if training:
             kinds["gradients"].append(vectors)
-    return {kind: _count(np.array(messages)) for kind, messages in kinds.items()}
+    return {kind: _count(np.array(messages), gpus) for kind, messages in kinds.items()}
 
 
 def gradient_traffic(work: Sequence[Workload],
@@ -245,10 +248,12 @@ def gradient_traffic(work: Sequence[Workload],
     return _count(np.array([vector_bytes(w) * of for w, of in zip(work, vectors)]))
 
 
-def all_reduce_traffic(work: Sequence[Workload]) -> dict[str, float]:
-    """Return bytes and packets of a ring all-reduce of the MLPs' gradients."""
+def all_reduce_traffic(work: Sequence[Workload], gpus: int = 1) -> dict[str, float]:
+    """Return bytes and packets between nodes of ``gpus`` GPUs of a ring all-reduce of the MLPs'
+    gradients."""
     w = work[0]
-    size = 2 * (w.nodes - 1) * 4 * w.model.mlp_parameters
+    leave = w.nodes // gpus if w.nodes > gpus else 0  # endpoints whose successor is at another node
+    size = 2 * (w.nodes - 1) * 4 * w.model.mlp_parameters * leave // w.nodes
     return {"bytes": float(size), "packets": float(-(-size // MTU_PAYLOAD))}
 
 
@@ -258,8 +263,9 @@ def totalled(traffic: Traffic) -> Traffic:
                                 for unit in ("bytes", "packets")}}
 
 
-def _count(messages: np.ndarray) -> dict[str, float]:
-    """Count messages, bytes ``[mini-batches, from, to]``, per mini-batch."""
-    crossing = messages * (1 - np.eye(messages.shape[1], dtype=np.int64))
+def _count(messages: np.ndarray, gpus: int = 1) -> dict[str, float]:
+    """Count messages between nodes, bytes ``[mini-batches, from, to]``, per mini-batch."""
+    node = np.arange(messages.shape[1]) // gpus
+    crossing = messages * (node[:, None] != node)
     return {"bytes": float(crossing.sum() / len(messages)),
             "packets": float((-(-crossing // MTU_PAYLOAD)).sum() / len(messages))}

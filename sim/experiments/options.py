@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 
 from gen.base.option import REQUIRED, AnyPath, AnyPaths, Named, option, same
 from sim.evaluation.fields import SETTING_NAMES
-from sim.experiments.figures.registry import HEAVY, in_words
+from sim.experiments.figures.registry import HEAVY, RESULTS, in_words
 from sim.job.arguments import check_bounds
 from sim.job.simulation import Simulation
 from sim.job.workload import Workload
@@ -19,14 +19,15 @@ class ReproduceOptions:
 
     figures: Sequence[str] = option(
         (), f"Figures to make: {in_words()}. Default: all but {', '.join(HEAVY)}, which take half "
-        "an hour or more each.")
+        f"an hour or more each. Or {RESULTS}, the page of results, alone.")
     _: KW_ONLY
     output: AnyPath = option(
-        REQUIRED, "Folder of the figures, claims.json and index.html. It keeps finished points; "
+        REQUIRED, "Folder of the figures and pages. It keeps finished points; "
         "run the same command again to resume.")
     model: str | None = option(
-        None, "Model of the figures, and of the samples in --data: a preset or a TOML file.",
-        shown="kaggle, terabyte and avazu")
+        None, "Model of the figures, and of the samples in --data: a preset or a TOML file; for "
+        f"{RESULTS} also several, with commas between.",
+        shown="kaggle, terabyte and avazu; all for results")
     data: AnyPaths | None = same(Workload, "data")
     format: str | None = same(Workload, "format")
     index: str = same(Workload, "index")

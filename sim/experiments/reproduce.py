@@ -22,10 +22,11 @@ from sim.experiments.claims.headlines import headlines
 from sim.experiments.claims.judge import judge
 from sim.experiments.figures.exhibit import Exhibit
 from sim.experiments.figures.registry import chosen, exhibit
-from sim.experiments.figures.row import csv_text
-from sim.experiments.page.content import Shown, content_of
-from sim.experiments.page.page import render
+from sim.experiments.figures.row import COLUMNS
+from sim.experiments.page import Shown, page_of
 from sim.files.identity import sources_of
+from sim.page.html import render
+from sim.page.rows import csv_text
 
 __all__ = ["SCHEMA", "points_of", "reproduce"]
 
@@ -76,7 +77,7 @@ def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backen
         "failed": [_failure(outcome, setting) for outcome in results.failed],
         "headlines": headlines(setting, results), "claims": judged}
     write_whole(str(folder / "claims.json"), json.dumps(found, indent=1, allow_nan=False) + "\n")
-    write_whole(str(folder / "index.html"), render(content_of(found, setting, results, shown)))
+    write_whole(str(folder / "index.html"), render(page_of(found, setting, results, shown)))
     return found
 
 
@@ -85,9 +86,10 @@ def _write(shown: Exhibit, setting: Setting, results: Results, folder: Path,
     """Write the pictures and the CSV file of a figure, or the CSV file of a table."""
     rows = shown.rows(setting, results)
     pictures = shown.pictures(setting, results, rows, folder)
-    write_whole(str(folder / f"{shown.name}.csv"), csv_text(rows))
+    write_whole(str(folder / f"{shown.name}.csv"), csv_text(rows, COLUMNS))
     return Shown(shown.name, shown.title, shown.about,
-                 f"python -m sim reproduce {shown.name}{command} --output DIR", pictures,
+                 f"python -m sim reproduce {shown.name}{command} --output DIR",
+                 shown.chart(setting, results, rows), pictures,
                  shown.sections(setting, results, rows))
 
 

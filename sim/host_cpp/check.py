@@ -60,9 +60,9 @@ def pooled_compiled(samples: Samples, model: Model, seed: int) -> np.ndarray:
     tables, rows, lengths = (np.ascontiguousarray(array, np.int64) for array in (
         samples.tables, samples.rows, samples.bag_lengths))
     constants = rows_of(model, seed)
-    pooled = np.empty((len(samples), samples.table_count, model.dimension), np.float32)
+    pooled = np.empty((len(samples), samples.table_count, model.width), np.float32)
     if not _library().ember_pooled(
             byref(constants), tables.ctypes.data, rows.ctypes.data, lengths.ctypes.data,
-            lengths.size, model.pooling == "mean", pooled.ctypes.data):
+            lengths.size, model.nic_pooling == "mean", pooled.ctypes.data):
         return pooled_reference(samples, model, seed)
     return pooled

@@ -57,8 +57,8 @@ class CompiledNode(NativeNode):
             address_of(config, name) for name in ("lists_consumed", "vectors_produced")))
         # Must live as long as the host.
         self._rows = (rows_of(model, seed) if rows is None else
-                      given_rows(rows, model.dimension))
+                      given_rows(rows, model.width))
         super().__init__(
-            number, engine, config, model.dimension, pcie, gpu, in_flight, bottom, functions,
+            number, engine, config, model.width, pcie, gpu, in_flight, bottom, functions,
             lambda host: functions.ember_host_new(port, counts, host), ctypes.addressof(self._rows),
             delivery)

@@ -33,11 +33,14 @@ inline void fill(const Rows& rows, uint64_t table, uint64_t row, float* __restri
     if (rows.given) return copy(rows, table, row, vector);
     const uint64_t base = mix64(row ^ rows.seeds[table]), *steps = rows.steps;
     const double scale = rows.scales[table];
-    for (uint64_t pair = 0; pair < rows.dimension / 2; pair++) {
+    const uint64_t length = rows.lengths[table];
+    for (uint64_t pair = 0; pair < length / 2; pair++) {
         const uint64_t hash = mix64(base + steps[pair]);
         vector[2 * pair] = value(hash >> 40, scale);
         vector[2 * pair + 1] = value(hash >> 16 & 0xFFFFFF, scale);
     }
+    if (length % 2) vector[length - 1] = value(mix64(base + steps[length / 2]) >> 40, scale);
+    std::fill(vector + length, vector + rows.dimension, 0.0f);
 }
 
 // Every NaN becomes 0x7FC00000. Reference: host.dlrm.float32.canonical.

@@ -13,16 +13,17 @@ __all__ = ["given_rows", "rows_of"]
 
 
 @lru_cache(maxsize=16)
-def _rows_of(sizes: tuple[int, ...], dimension: int, seed: int) -> Rows:
-    constants = row_constants(sizes, dimension, seed)
-    rows = Rows(*(array.ctypes.data for array in constants), len(sizes), dimension)
+def _rows_of(sizes: tuple[int, ...], dimensions: tuple[int, ...], width: int, seed: int) -> Rows:
+    constants = row_constants(sizes, dimensions, seed)
+    rows = Rows(**{name: array.ctypes.data for name, array in constants._asdict().items()},
+                tables=len(sizes), dimension=width)
     rows.constants = constants  # keeps the arrays alive while C++ uses their addresses
     return rows
 
 
 def rows_of(model: Model, seed: int) -> Rows:
     """Return the C++ ``Rows`` of a model's tables."""
-    return _rows_of(model.rows, model.dimension, seed)
+    return _rows_of(model.rows, model.table_dimensions, model.width, seed)
 
 
 def given_rows(rows: GivenRows, dimension: int) -> Rows:

@@ -63,14 +63,15 @@ def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workl
     if model.tables > config.tables:
         raise ValueError(f"tables of the model must be at most {config.tables} for config "
                          f"{config.name}, not {model.tables!r}")
-    if model.dimension > config.max_dimension:
+    if model.width > config.max_dimension:
         raise ValueError(f"dimension must be at most {config.max_dimension} for config "
-                         f"{config.name}, not {model.dimension!r}")
+                         f"{config.name}, not {model.width!r}")
     if model.tables > config.sample_slots:
         raise ValueError(f"hold_vectors must be at least {2 * model.tables}, twice the slots of a "
                          f"sample of {model.tables} tables, not {config.hold_vectors!r}")
-    if runtime.interaction and model.interaction == "dot":
+    if runtime.interaction:
         check_units(config, model)
+    if runtime.interaction and model.interaction == "dot":
         vectors = model.tables + 1
         if vectors > config.interaction_vectors:
             raise ValueError(f"interaction_vectors must be at least {vectors}, the dense vector "
@@ -79,7 +80,12 @@ def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workl
 
 
 def check_units(config: NicConfig, model: Model) -> None:
-    """Raise ``ValueError`` if ``model`` needs dots and the NIC has no dot units."""
+    """Raise ``ValueError`` if NICs cannot compute the interaction of ``model``: its tables differ,
+    or it needs dots and the NIC has no dot units."""
+    if model.mixed:
+        raise ValueError("interaction must be false for tables of different dimensions or "
+                         "poolings, not True: NICs send sums of padded vectors, which hosts "
+                         "complete")
     if model.interaction == "dot" and not config.dot_units:
         raise ValueError(f"dot_units must be at least 1 for the interaction dot, "
                          f"not {config.dot_units!r}")

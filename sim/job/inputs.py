@@ -1,6 +1,6 @@
 """Samples of a file or of the generator, formed into mini-batches that the NIC can hold."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,7 +20,8 @@ from host.samples import Samples
 from rtl.config import NicConfig
 from sim.job.workload import GENERATED, MEASURED, Workload
 
-__all__ = ["SampleSource", "batcher_of", "check_warmup", "most_mini_batches", "skip_samples"]
+__all__ = ["SampleSource", "batcher_of", "check_warmup", "holdable", "most_mini_batches",
+           "skip_samples"]
 
 _BY_PRESET = {"avazu": "avazu", "terabyte": "terabyte"}
 
@@ -56,19 +57,13 @@ class SampleSource:
     def mini_batches(self, config: NicConfig, batcher: Batcher,
                      before: Callable[[Samples], None] = lambda sample: None,
                      ) -> Iterator[MiniBatch]:
-        """Yield mini-batches; their samples keep the numbers that they have in the input.
+        """Return mini-batches; their samples keep the numbers that they have in the input.
 
         ``before`` is called with the last sample left out, if there is one. ``ValueError`` for a
         sample that is larger than half the hold buffer.
         """
         first = self.workload.first_sample
-        for batch in batcher.form(skip_samples(self.chunks(), first, before), first):
-            slots = batch.samples.slots
-            if int(slots.max(initial=0)) > config.sample_slots:
-                at = int(slots.argmax())
-                raise ValueError(f"hold_vectors must be at least {2 * slots[at]}, twice the slots "
-                                 f"of sample {batch.numbers[at]}, not {config.hold_vectors!r}")
-            yield batch
+        return holdable(batcher.form(skip_samples(self.chunks(), first, before), first), config)
 
     def plan(self, placement: str | None = None) -> ShardPlan:
         """Return the plan of the tables, by the workload's ``placement`` or the given one.
@@ -76,12 +71,16 @@ class SampleSource:
         With placement ``lookups`` the input is opened a first time here, unless the workload brings
         the lookups.
         """
+        return self.gpu_plan(placement).joined(self.workload.gpus)
+
+    def gpu_plan(self, placement: str | None = None) -> ShardPlan:
+        """Return :meth:`plan` over GPUs, of which a node has several if its NIC serves several."""
         workload = self.workload
         placement, lookups = placement or workload.placement, workload.lookups
         if placement == "lookups" and lookups is None:
             lookups = self.lookups()
-        return ShardPlan.deal(self.model, workload.nodes, placement, lookups).with_copies(
-            workload.copied_rows)
+        return ShardPlan.deal(self.model, workload.nodes * workload.gpus, placement,
+                              lookups, workload.gpus).with_copies(workload.copied_rows)
 
     def lookups(self) -> tuple[int, ...]:
         """Return the lookups of each table over the first `MEASURED` samples of the input, or all.
@@ -136,6 +135,18 @@ def skip_samples(chunks: Iterator[Samples], count: int,
     if count and seen <= count:
         raise ValueError(f"first_sample must be below the {seen} samples of the input, "
                          f"not {count!r}")
+
+
+def holdable(batches: Iterable[MiniBatch], config: NicConfig) -> Iterator[MiniBatch]:
+    """Yield mini-batches; ``ValueError`` for a sample that exceeds half the hold buffer."""
+    for batch in batches:
+        slots = batch.samples.slots
+        most = int(slots.max(initial=0))
+        if most > config.sample_slots:
+            raise ValueError(f"hold_vectors must be at least {2 * most}, twice the slots of "
+                             f"sample {batch.numbers[int(slots.argmax())]}, "
+                             f"not {config.hold_vectors!r}")
+        yield batch
 
 
 def most_mini_batches(workload: Workload) -> int | None:

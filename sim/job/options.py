@@ -108,6 +108,7 @@ class RunArguments(Outputs, Simulation, Changes, Workload):
     """Options of the command ``run``, and arguments of :func:`sim.api.run`."""
 
     settings: tuple[str, ...] = field(default=(), init=False)
+    gpus: int = field(default=1, init=False)
     lookups: tuple[int, ...] | None = field(default=None, init=False)
     progress: Callable[[int, int | None, int], None] | None = option(
         None, "Called periodically with the samples answered, the total (None if unknown) and the "

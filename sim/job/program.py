@@ -23,8 +23,8 @@ class ProgramOptions:
     """
 
     system: str = option(
-        "FS", "System that the script runs on: EN, FS, bl-tuned or bl-paper. The report shows the "
-        "times of all systems.", shown="FS", joined=True)
+        "fs", "System that the script runs on: en, fs, bl-tuned or bl-paper. The report shows the "
+        "times of all systems.", shown="fs", joined=True)
     nodes: int | None = option(
         None, "Nodes that share each mini-batch. If the script has several processes, each is "
         "a node.", shown="4, or the processes of the script")

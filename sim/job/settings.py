@@ -125,7 +125,7 @@ class Runtime:
     def of_model(self, model: Model) -> Model:
         """Return ``model`` with the settings here that are not ``model``."""
         if self.pooling != "model":
-            model = replace(model, pooling=self.pooling)
+            model = replace(model, pooling=self.pooling, poolings=())
         if self.interaction_itself != "model":
             model = replace(model, interaction_itself=self.interaction_itself == "true")
         return model
@@ -133,7 +133,12 @@ class Runtime:
     def with_model(self, model: Model) -> tuple["Runtime", Model]:
         """Return these settings and ``model``, each updated from the other."""
         model = self.of_model(model)
-        return replace(self, pooling=model.pooling), model
+        return replace(self, pooling="model" if model.poolings else model.pooling), model
+
+    def stored_dimensions(self, model: Model) -> tuple[int, ...]:
+        """Return the values of a row of each table in GPU memory; NICs that read rows require
+        padding."""
+        return (model.width,) * model.tables if self.row_reads else model.table_dimensions
 
     def check(self, config: NicConfig) -> None:
         """Raise ``ValueError`` for a value that the hardware of ``config`` does not have."""

@@ -16,6 +16,7 @@ from host.timing.cluster import Cluster, load_cluster
 from host.timing.gpu import GpuProfile
 from host.timing.network import NetworkProfile
 from host.timing.pcie import PcieProfile
+from host.toml.profile import load_profile
 from rtl.config import preset
 from sim.job.arguments import check_bounds
 from sim.job.fault_plan import FaultPlan
@@ -40,6 +41,8 @@ class Workload:
     Members that are not options of a command:
 
     settings: ``field=value`` changes of the NIC, see :mod:`sim.job.settings`.
+    gpus: GPUs of a node, which is a NIC with the GPUs that it serves; ``gpu`` is their profile
+        together, see :meth:`host.timing.gpu.GpuProfile.together`.
     lookups: lookups per table, for placement ``lookups``; None counts them in the input, see
         :func:`sim.job.inputs.SampleSource.lookups`.
 
@@ -79,6 +82,7 @@ class Workload:
         f"Lookups are counted in the first {MEASURED:,} samples. Where nodes exceed tables, rows "
         f"are hashed.")
     lookups: tuple[int, ...] | None = None
+    gpus: int = 1
     copied_rows: int = option(
         0, "Copy tables of at most this many rows to every node; 0: no copies.", least=0)
     network: AnyPath | NetworkProfile = option(
@@ -161,7 +165,13 @@ class Workload:
         if "cluster" not in given:
             return cls(**given)
         cluster = load_cluster(given["cluster"], check_cluster)
-        parts = {name: getattr(cluster, name) for name in ("nodes", "network", "pcie", "gpu")}
+        served = cluster.gpus // cluster.nics
+        parts = {"network": cluster.network, "pcie": cluster.pcie, "gpus": served,
+                 "gpu": cluster.gpu}
+        if served > 1:
+            one = load_profile(given.get("gpu", cluster.gpu), GpuProfile, field="gpu")
+            given["gpu"] = one.together(served)
+        given["nodes"] = cluster.nics * given.get("nodes", cluster.nodes)
         if "config" not in given:
             parts["config"] = cluster.nic.config
             settings = tuple(given.get("settings", ()))

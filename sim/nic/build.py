@@ -50,7 +50,7 @@ class RtlNic:
         values = register_values(self.config, runtime, model, node=node, nodes=nodes)
         for name, value in values.items():
             registers.write(name, value)
-        descriptors = (plan.descriptors(RowPlaces.of(plan, node, model.dimension).bases)
+        descriptors = (plan.descriptors(RowPlaces.of(plan, node, model.width).bases)
                        if runtime.row_reads else plan.descriptors())
         for table, words in enumerate(descriptors):
             registers.table(table, [int(word) for word in words])
@@ -59,12 +59,12 @@ class RtlNic:
 def register_values(config: NicConfig, runtime: Runtime, model: Dlrm, *, node: int,
                     nodes: int) -> dict[str, int]:
     """Return the register values of node ``node`` of ``nodes``, without the tables."""
-    dimension = model.dimension
+    dimension = model.width
     share = config.lookup_beats // nodes
     return {
         "node": node, "nodes": nodes, "vector_beats": beats_of(dimension),
         "vector_packing": packing_of(dimension),
-        "pooling_mean": int(model.pooling == "mean"),
+        "pooling_mean": int(model.nic_pooling == "mean"),
         "interaction_mode": MODES[model.interaction] if runtime.interaction else 0,
         "interaction_itself": int(model.interaction_itself),
         "local_cache_enable": int(runtime.local_cache),

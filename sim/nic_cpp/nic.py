@@ -82,7 +82,7 @@ class FastNic:
                              f"{runtime.step_timeout!r}")
         registers.begin(
             register_values(self.config, runtime, model, node=node, nodes=nodes), plan,
-            RowPlaces.of(plan, node, model.dimension).bases if runtime.row_reads else ())
+            RowPlaces.of(plan, node, model.width).bases if runtime.row_reads else ())
 
 
 @cache

@@ -34,6 +34,6 @@ class Delivery:
     def of(cls, config: NicConfig, runtime: Runtime, model: Model, plan: ShardPlan,
            node: int) -> "Delivery":
         """Return the delivery of ``node`` with the settings of ``runtime``."""
-        return cls(model.pooling if runtime.deliver == "unique" else None,
+        return cls(model.nic_pooling if runtime.deliver == "unique" else None,
                    config.completion_slots if runtime.completions else 0, runtime.gpu_rings,
-                   RowPlaces.of(plan, node, model.dimension) if runtime.row_reads else None)
+                   RowPlaces.of(plan, node, model.width) if runtime.row_reads else None)

@@ -72,7 +72,7 @@ class GpuMemory:
                  send: Callable[[np.ndarray, float], None], awake: Callable[[float], float],
                  thread: LaunchThread | None = None):
         self._node, self.store, self._owns = node, store, owns
-        dimension = store.model.dimension
+        dimension = store.model.width
         self._width, self._beats = min(dimension, LANES), beats_of(dimension)
         self._gathers: GpuLookups[tuple[int, np.ndarray, np.ndarray]] = GpuLookups(
             gpu, 4, thread)

@@ -77,7 +77,7 @@ class TrainingHost:
     def __init__(self, node: int, memory: GpuMemory, window: int, payload_beats: int,
                  events: EventQueue, send: Callable[[np.ndarray, float], None]):
         self._node, self.memory = node, memory
-        self._width = min(memory.store.model.dimension, LANES)
+        self._width = min(memory.store.model.width, LANES)
         self._window, self._payload_beats = window, payload_beats
         self._events, self._send = events, send
         self._packets: deque[np.ndarray] = deque()

@@ -82,7 +82,7 @@ class Step:
         shares = list(accumulate(sizes, initial=0))
         slots = np.concatenate(([0], np.cumsum(samples.slots)))
         if unique:
-            check_share(int(np.diff(slots[shares]).max()))
+            check_share(samples.share_slots(nodes))
         return cls(number, first, samples, shares,
                    np.zeros((n, *answer), np.float32), dense, np.zeros(n, np.int64),
                    np.zeros(n, np.int64), np.array(sizes, np.int64), query_records(samples, first),

@@ -167,9 +167,10 @@ def _overview(result: dict) -> Table:
         shown.add_row("accesses of a unique key", f"{keys['accesses_per_unique']:.2f}")
     shown.add_row("share of the top 1 % of keys", f"{keys['top1']:.2%}")
     shown.add_row("share of the top 10 % of keys", f"{keys['top10']:.2%}")
-    for batch in result["mini_batches"]:
+    for size, batch in {min(batch["size"], result["samples"]): batch
+                        for batch in result["mini_batches"]}.items():
         if batch["unique"]:
-            shown.add_row(f"unique keys of {batch['size']:,} samples",
+            shown.add_row(f"unique keys of {size:,} samples",
                           f"{batch['unique']:,.1f} ({batch['accesses_per_unique']:.2f} accesses "
                           "each)")
     return shown

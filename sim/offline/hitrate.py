@@ -26,6 +26,7 @@ from sim.files.stop import never
 from sim.job.inputs import SampleSource
 from sim.job.settings import apply_settings
 from sim.job.workload import Workload
+from sim.run.hardware import fbgemm_counts
 
 __all__ = ["SCHEMA", "hitrate", "hitrate_stopped", "hitrate_table"]
 
@@ -60,11 +61,14 @@ class _Caches:
 
     def row(self, lookups: int, unique: int) -> dict:
         """Return the counts as a row; ``unique`` of the ``lookups`` entered the caches."""
+        # Without a cache, repeats of a key in a mini-batch are no hits of a cache.
+        found = lookups - unique + self.hits if self.size else 0
         return {"policy": self.policy, "size": self.size, "sets": self._caches.sets,
                 "ways": self.ways, "hits": self.hits, "misses": unique - self.hits,
                 "evictions": self._caches.evictions - self._before,
-                "hit_rate": (lookups - unique + self.hits) / lookups if lookups else None,
-                "hit_rate_unique": self.hits / unique if unique else None}
+                "hit_rate": found / lookups if lookups else None,
+                "hit_rate_unique": self.hits / unique if unique else None,
+                **fbgemm_counts(lookups, unique, unique - self.hits)}
 
 
 def hitrate(sizes: Sequence[int] | None = None, *, data: str | tuple[str, ...] | None = None,
@@ -101,7 +105,8 @@ def hitrate(sizes: Sequence[int] | None = None, *, data: str | tuple[str, ...] |
     (lookups that enter a cache, counted once per key, owner and mini-batch), all without the
     warm-up, and ``rows``, each with ``policy``, ``size``, ``sets``, ``ways``, ``hits``,
     ``misses``, ``evictions`` and two hit rates: ``hit_rate`` of all lookups, counting duplicates
-    within a mini-batch as hits, and ``hit_rate_unique`` of the lookups that enter a cache.
+    within a mini-batch as hits (0 without a cache), and ``hit_rate_unique`` of the lookups that
+    enter a cache; also the counts by FBGEMM's names, see :func:`sim.run.hardware.fbgemm_counts`.
 
     Raises
     ------
@@ -202,11 +207,11 @@ def hitrate_stopped(result: dict) -> str | None:
 def hitrate_table(result: dict) -> Table:
     """Return the table of the command."""
     after = (f" after {result['warmup']:,} mini-batches of warm-up" if result["warmup"] else "")
-    shown = Table(title=f"Local caches of {result['nodes']} nodes, {result['samples']:,} samples"
-                        f"{after}, {result['lookups']:,} lookups, {result['unique']:,} of unique "
-                        f"keys", title_justify="left")
-    for name in ("policy", "rows of a node", "sets", "ways", "hit rate, all lookups",
-                 "hit rate, unique keys", "evictions"):
+    shown = Table(title=f"Local caches of {result['nodes']} nodes without remote caches, "
+                        f"{result['samples']:,} samples{after}, {result['lookups']:,} lookups, "
+                        f"{result['unique']:,} of unique keys", title_justify="left")
+    for name in ("policy", "rows of a node", "sets", "ways", "hit rate per owner lookup",
+                 "hit rate per unique key", "evictions"):
         shown.add_column(name, justify="left" if name == "policy" else "right")
     for row in result["rows"]:
         rates = ["-" if row[name] is None else f"{row[name]:.4f}"

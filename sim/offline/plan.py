@@ -65,12 +65,13 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
 
     Returns
     -------
-    ``memory`` (bytes of each of the ``nodes``, their ``share`` of the GPU's memory, the fraction of
-    their rows that each of the ``caches`` could have ``held``), ``placements`` (for each placement
-    of the tables the ``balance`` of rows and lookups, largest share over mean share, and
-    ``nodes_needed``), ``checks`` (needed and available quantity, whether the check ``holds``, and
-    whether it is ``required``: other checks only affect speed), ``traffic`` (of each
-    node per mini-batch), ``resources`` (microseconds per mini-batch at the busiest node,
+    ``nodes`` (NICs with the GPUs that each serves), ``gpus`` (of all nodes), ``memory`` (in
+    ``nodes``: bytes of each GPU, their ``share`` of its memory, the fraction of its rows that each
+    of the ``caches`` could have ``held``), ``placements`` (for each placement of the tables the
+    ``balance`` of rows and lookups, largest share over mean share, and ``nodes_needed``, GPUs of
+    the model's rows), ``checks`` (needed and available quantity, whether the check ``holds``, and
+    whether it is ``required``: other checks only affect speed), ``traffic`` (of each node per
+    mini-batch), ``resources`` (microseconds per mini-batch at the busiest node,
     ``least_us`` with full packets and ``expected_us``), ``binds`` (the resource with the largest
     ``least_us``), and ``samples_per_second``, an upper bound for any run.
 
@@ -94,7 +95,8 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
     plans = {name: source.plan(name)
              for name in dict.fromkeys((*PLACEMENTS, workload.placement))}
     traffic, loads = _replay(source, system, plans, hit_rate, progress)
-    nodes = node_bytes(model, plans[workload.placement], optimizer)
+    nodes = node_bytes(model, source.gpu_plan(workload.placement), optimizer,
+                       system.runtime.stored_dimensions(model))
     per_batch = {name: values / traffic.batches for name, values in traffic.counts.items()}
     resources = _resources(workload, system, model, traffic, per_batch)
     binds = max(resources, key=lambda resource: resource["least_us"])
@@ -106,11 +108,14 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
     return {
         "schema": SCHEMA, "cluster": system.cluster.name, "config": system.config.name,
         "model": {"name": model.name, "tables": model.tables, "rows": sum(model.rows),
-                  "dimension": model.dimension},
+                  "dimension": model.dimension,
+                  "dimensions": list(model.dimensions), "poolings": list(model.poolings)},
+        "notes": [model.padding] if model.padding else [],
         "interaction": None if not system.runtime.interaction else {
             "mode": model.interaction, "itself": model.interaction_itself,
             "width": model.interaction_width},
-        "nodes": workload.nodes, "placement": workload.placement, "optimizer": optimizer,
+        "nodes": workload.nodes, "gpus": workload.nodes * workload.gpus,
+        "placement": workload.placement, "optimizer": optimizer,
         "data": workload.data, "format": source.kind, "seed": workload.seed,
         "mini_batch": workload.mini_batch, "in_flight": workload.in_flight,
         "warmup": workload.warmup, "samples": traffic.samples, "mini_batches": traffic.batches,
@@ -180,7 +185,7 @@ def _replay(source: SampleSource, system: _System, plans: dict[str, ShardPlan],
     each placement."""
     workload, model = source.workload, source.model
     config, runtime, dealt = system.config, system.runtime, plans[workload.placement]
-    packing = Packing(config, runtime, workload.nodes, model.dimension,
+    packing = Packing(config, runtime, workload.nodes, model.width,
                       InteractionCost.of(config, model) if runtime.interaction else None)
     traffic = Traffic(dealt, packing, merge=workload.in_flight > 1)
     sets = (runtime.local_cache_sets or config.local_cache_sets) if runtime.local_cache else 0
@@ -240,9 +245,9 @@ def _resources(workload: Workload, system: _System, model: Model, traffic: Traff
     ``counts`` are those of ``traffic``, per mini-batch.
     """
     config, pcie, gpu, network = system.config, system.pcie, system.gpu, system.network
-    cycle_us, beats = CYCLE_NS / 1000, beats_of(model.dimension)
+    cycle_us, beats = CYCLE_NS / 1000, beats_of(model.width)
     pcie_bytes_us, network_bytes_us = pcie.bandwidth_gb_s * 1e3, network.bandwidth_gbit_s * 125
-    row = max(4 * model.dimension, gpu.access_bytes) / (
+    row = max(4 * model.width, gpu.access_bytes) / (
         gpu.memory_bandwidth_gb_s * gpu.gather_fraction * 1e3)
     network_us = network.one_way_us if workload.nodes > 1 else 0.0
     found = []

@@ -19,17 +19,20 @@ def checks(workload: Workload, config: NicConfig, runtime: Runtime, cluster: Clu
     """Return the checks of needed against available quantities.
 
     most: maxima of :class:`sim.offline.plan_traffic.Traffic`.
-    nodes: bytes of each node.
+    nodes: bytes of each GPU.
     """
-    largest = max(node["bytes"] for node in nodes)
+    each = [gpu["bytes"] for gpu in nodes]
+    largest = max(each)
+    host = max(sum(each[first:first + cluster.gpus])
+               for first in range(0, len(each), cluster.gpus))
     found = [
         ("nodes", workload.nodes, config.nodes, "NIC", True),
         ("tables", model.tables, config.tables, "NIC", True),
-        ("dimension", model.dimension, config.max_dimension, "NIC", True),
+        ("dimension", model.width, config.max_dimension, "NIC", True),
         ("slots of a sample", most["sample_slots"], config.sample_slots,
          "half the hold buffer", True),
-        ("bytes of a node", largest, cluster.gpu_memory_bytes, "GPU memory", True),
-        ("bytes of a node", largest, cluster.host_memory_bytes, "host memory", False),
+        ("bytes of a GPU", largest, cluster.gpu_memory_bytes, "GPU memory", True),
+        ("bytes of a node", host, cluster.host_memory_bytes, "host memory", False),
         ("slots of a node's share", most["slots"], config.hold_vectors, "hold buffer", False),
         ("unique keys in flight", most["unique"] * workload.in_flight, config.dedupe_keys,
          "dedupe table", False),

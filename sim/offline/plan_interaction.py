@@ -34,7 +34,7 @@ class InteractionCost:
     def of(cls, config: NicConfig, model: Model) -> InteractionCost:
         """Return the cost for a NIC and a model; interaction dot needs ``dot_units`` above 0."""
         layout, vectors = ResultLayout.of(model), model.tables + 1
-        slices = beats_of(model.dimension)
+        slices = beats_of(model.width)
         cycles = max(vectors * slices, layout.beats)
         if model.interaction == "dot":
             cycles = max(cycles, slices * -(-(layout.width - layout.head) // config.dot_units))

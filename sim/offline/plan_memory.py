@@ -26,28 +26,29 @@ def nodes_needed(model: Model, rule: Rule, optimizer: str, memory: int) -> dict:
     of the named nodes, or None.
     """
     mlp = 4 * model.mlp_parameters
-    each = row_bytes(model.dimension) + STATE_BYTES[optimizer]
+    each = [row_bytes(dimension) + STATE_BYTES[optimizer] for dimension in model.table_dimensions]
+    sizes = [rows * size for rows, size in zip(model.rows, each)]
     room = memory - mlp
-    if room < each:
+    if room < max(each):
         return {"nodes": None, "why": f"the MLPs alone take {mlp:,} of {memory:,} B"}
     given = given_owners(rule.placement)
     if given is not None:
         dealt = ShardPlan.deal(model, max(given) + 1, rule.placement)
-        rows, node = max((rows, -node) for node, rows in enumerate(dealt.rows_held()))
-        if rows * each <= room:
+        held, node = max((held, -node) for node, held in enumerate(dealt.rows_held(each)))
+        if held <= room:
             return {"nodes": max(given) + 1, "why": None}
-        return {"nodes": None, "why": f"node {-node} has {rows * each:,} of {room:,} B"}
+        return {"nodes": None, "why": f"node {-node} has {held:,} of {room:,} B"}
     most = (1 << NODE_BITS) - 1
-    first, why = max(1, -(-sum(model.rows) * each // room)), None
-    if rule.placement != "row" and max(model.rows) * each > room:
+    first, why = max(1, -(-sum(sizes) // room)), None
+    if rule.placement != "row" and max(sizes) > room:
         # Tables are split only if there are more nodes than tables.
-        table = max(range(model.tables), key=lambda t: model.rows[t])
+        table = max(range(model.tables), key=lambda t: sizes[t])
         first, why = max(first, model.tables + 1), (
-            f"table {table} alone takes {model.rows[table] * each:,} of {room:,} B: rows are "
+            f"table {table} alone takes {sizes[table]:,} of {room:,} B: rows are "
             f"hashed where nodes exceed tables")
     for nodes in range(first, most + 1):
         dealt = ShardPlan.deal(model, nodes, rule.placement, rule.lookups)
-        if max(dealt.rows_held()) * each <= room:
+        if max(dealt.rows_held(each)) <= room:
             return {"nodes": nodes, "why": why}
     return {"nodes": None, "why": f"more than {most} nodes"}
 
@@ -58,7 +59,7 @@ def caches(model: Model, cluster: Cluster, config: NicConfig, runtime: Runtime) 
     Each has ``name``, ``built`` (whether this NIC uses it), ``rows``, and ``bytes``, the size of
     that many vectors of the model. The remote cache holds rows of other nodes.
     """
-    each = row_bytes(model.dimension)
+    each = row_bytes(model.width)
     found = []
     for name in CACHES:
         held = getattr(config, f"{name}_rows", 0)

@@ -25,6 +25,7 @@ def plan_tables(result: dict) -> Group:
     return Group(
         _memory(result), "", _stores(result), "", _placements(result), "", _checks(result), "",
         _resources(result), "",
+        *result["notes"],
         f"local cache: {'-' if hit is None else f'{hit:.1%}'} of unique keys hit ({given})",
         f"bottleneck: {result['binds']}, at most {result['samples_per_second'] / 1e6:.3g} million "
         f"samples/s (expected: {result['samples_per_second_expected'] / 1e6:.3g})")
@@ -39,8 +40,11 @@ def _table(title: str, *columns: str, left: int = 1) -> Table:
 
 def _memory(result: dict) -> Table:
     model, nodes = result["model"], result["memory"]["nodes"]
-    shown = _table(f"{model['name']}, {result['nodes']} nodes, cluster {result['cluster']}, "
-                   f"placement {result['placement']}", "node", "rows", "bytes", "of GPU memory")
+    several = result["gpus"] > result["nodes"]
+    count = f"{result['gpus']} GPUs of " * several + f"{result['nodes']} nodes"
+    shown = _table(f"{model['name']}, {count}, cluster {result['cluster']}, "
+                   f"placement {result['placement']}", "GPU" if several else "node", "rows",
+                   "bytes", "of GPU memory")
     first = 0
     for last, node in enumerate(nodes):
         if last + 1 < len(nodes) and nodes[last + 1] == node:

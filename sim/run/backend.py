@@ -79,13 +79,13 @@ class Backend:
         rest = pcie, gpu, workload.in_flight, bottom
         if self.compiled_hosts and self.rows is None and not workload.fault_plan.silences:
             if isinstance(engine, ModelEngine):
-                return ModelNode(number, engine, config, model.dimension, *rest, delivery)
+                return ModelNode(number, engine, config, model.width, *rest, delivery)
             if isinstance(engine, CompiledEngine) and engine.drivable:
                 return CompiledNode(number, engine, config, model, workload.seed, *rest, delivery,
                                     self.given)
         rows = self.rows or (self.given.answers if self.given else row_answers)
         answer = rows(model, workload.seed, number, config.host_payload_beats)
-        return Node(number, engine, config, answer, model.dimension, *rest, delivery=delivery)
+        return Node(number, engine, config, answer, model.width, *rest, delivery=delivery)
 
     def training_node(self, number: int, engine: Engine, config: NicConfig, plan: ShardPlan,
                       rows: RowStore, pcie: PcieProfile, gpu: GpuProfile,
@@ -100,7 +100,7 @@ class Backend:
                                 events, send)
 
         return Node(number, engine, config, store_answers(rows, number, payload),
-                    rows.model.dimension, pcie, gpu, 1, training=training, delivery=delivery)
+                    rows.model.width, pcie, gpu, 1, training=training, delivery=delivery)
 
     def exchange_between(self, nodes: Sequence[ClusterNode], network: Network) -> FrameExchange:
         """Return the exchange that carries frames between ``nodes``."""

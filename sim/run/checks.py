@@ -8,7 +8,7 @@ from time import thread_time
 
 import numpy as np
 
-from host.dlrm.dlrm import Dlrm
+from host.dlrm.dlrm import Dlrm, divided
 from host.dlrm.interaction import ResultLayout
 from sim.node.step import PooledOf, Step, StepResult
 
@@ -30,7 +30,8 @@ def make_check(dlrm: Dlrm, pooled: PooledOf, layout: ResultLayout | None) -> Che
     def check(step: Step) -> tuple[StepResult, np.ndarray]:
         verdict = StepResult.judge(step, dlrm.model, dlrm.seed, pooled)
         if layout is None:
-            predictions = dlrm.predict(step.samples.dense, step.answers)
+            predictions = dlrm.predict(step.samples.dense, divided(
+                dlrm.model, step.answers, step.samples.bag_lengths))
         else:
             predictions = dlrm.top(layout.to_values(step.answers))
         predictions[step.status != 0] = np.nan

@@ -17,6 +17,13 @@ def block(counters: Mapping[str, int], name: str) -> dict[str, int]:
             if key.split(".", 1)[0] == name}
 
 
+def fbgemm_counts(requested: int, unique: int, misses: int) -> dict[str, int]:
+    """Return the counts of a cache by FBGEMM's names: lookups, unique keys of a mini-batch, and
+    these keys' misses."""
+    return {"num_requested_indices": requested, "num_unique_indices": unique,
+            "num_unique_misses": misses}
+
+
 def ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
@@ -42,6 +49,7 @@ def hardware(simulation: Simulation, counters: list[dict[str, int]] | None, wall
             "hit_rate": ratio(dedupe["requests"] - cache.get("misses", 0), dedupe["requests"]),
             # Only lookups that entered the cache: one for each key per mini-batch and owner.
             "hit_rate_unique": ratio(cache["hits"], cache["accesses"]),
+            **fbgemm_counts(dedupe["requests"], cache["accesses"], cache["misses"]),
         },
         "dedupe": None if not (sums and runtime.dedupe) else dedupe,
         "network": {"packets": exchange.frames, "bytes": exchange.frame_bytes,

@@ -57,6 +57,8 @@ def _to_files(options: RunOptions, progress: RunProgress, stop: Callable[[], str
         from sim.run.picture import draw_run
 
         draw_run(result, outputs.picture)
+    for note in job.notes:
+        tell(note)
     if job.waves is not None:
         tell(job.waves.summary())
     return result

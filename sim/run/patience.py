@@ -50,7 +50,7 @@ def honest_waits(config: NicConfig, runtime: Runtime, model: Model, mini_batch: 
     - every timeout of the registers once;
     - silences that end, and delays of frames, each with its full length.
     """
-    row_bytes = max(4 * model.dimension, BEAT_BYTES)
+    row_bytes = max(4 * model.width, BEAT_BYTES)
     launch = cycles_of_us(gpu.latency_us) + cycles_of_us(gpu.kernel_us)
     rows = config.misses_in_flight + RECORDS_PER_BEAT * (config.lookup_beats + config.query_beats)
     read = gpu.cycles_per_row(row_bytes)

@@ -10,10 +10,15 @@ from sim.nic.savings import remote_cache_summary, saved_bytes
 from sim.run.hardware import block, hardware, percentiles, ratio, total
 from sim.run.measurements import Measurements
 
-__all__ = ["SCHEMA", "cell", "cold", "failures", "refused", "stopped", "summary", "table",
-           "with_remedy"]
+__all__ = ["HIT_RATES", "SCHEMA", "cell", "cold", "failures", "refused", "shortened", "stopped",
+           "summary", "table", "with_remedy"]
 
 SCHEMA = "embernic/run/1"
+
+HIT_RATES = {"hit_rate": "local cache: hit rate per owner lookup",
+             "hit_rate_unique": "local cache: hit rate per unique key"}
+"""Labels of the hit rates of local caches. Repeats of a key in a mini-batch count as hits in the
+first and are left out of the second."""
 
 
 def summary(run: Measurements) -> dict:
@@ -27,7 +32,7 @@ def summary(run: Measurements) -> dict:
     saved = remote["hits"] if run.counters and options.workload.nodes > 1 else None
     found["network"] |= {
         "saved_lookups": saved,
-        "saved_bytes": None if saved is None else saved_bytes(saved, model.dimension)}
+        "saved_bytes": None if saved is None else saved_bytes(saved, model.width)}
     return {
         "schema": SCHEMA,
         "complete": run.complete,
@@ -36,7 +41,9 @@ def summary(run: Measurements) -> dict:
         "under_way": run.under_way,
         "config": asdict(simulation.config) | {"runtime": asdict(runtime)},
         "model": {"name": model.name, "tables": model.tables,
-                  "rows": sum(model.rows), "dimension": model.dimension},
+                  "rows": sum(model.rows), "dimension": model.dimension,
+                  "dimensions": list(model.dimensions), "poolings": list(model.poolings)},
+        "notes": [model.padding] if model.padding else [],
         "options": options.as_dict(),
         "samples": run.samples,
         "lookups": run.lookups,
@@ -137,6 +144,11 @@ def cell(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+def shortened(checksum: str | None) -> str | None:
+    """Return the first digits of a checksum; None without one."""
+    return checksum and f"{checksum[:16]}..."
+
+
 def table(result: dict) -> Table:
     """Return the summary table of a run."""
     shown = Table(title=f"EmberNIC run: {result['model']['name']} on {result['nodes']} x "
@@ -168,11 +180,11 @@ def table(result: dict) -> Table:
     row("dedupe: unique keys", dedupe.get("unique"))
     row("dedupe: retired early", dedupe.get("retired_early"))
     row("local cache: accesses", cache.get("accesses"))
-    row("local cache: hit rate, all lookups", cache.get("hit_rate"))
-    row("local cache: hit rate, unique keys", cache.get("hit_rate_unique"))
+    for name, label in HIT_RATES.items():
+        row(label, cache.get(name))
     row("local cache: conflict misses", cache.get("conflict_misses"))
     remote = result["remote_cache"] or {}
-    row("remote cache: hit rate, all lookups", remote.get("hit_rate"))
+    row("remote cache: hit rate per foreign lookup", remote.get("hit_rate"))
     row("lookups saved on the network", result["network"]["saved_lookups"])
     for stall in (result["stalls"] or {"by_cause": []})["by_cause"]:
         row(f"node {stall['node']}: {stall['means']}", stall["cycles"], "cycles")
@@ -194,5 +206,5 @@ def table(result: dict) -> Table:
     row("CPU time of the hosts", result["cpu_seconds"]["hosts"], "s")
     row("CPU time of making mini-batches", result["cpu_seconds"]["inputs"], "s")
     row("CPU time of checks and predictions", result["cpu_seconds"]["checks"], "s")
-    row("predictions SHA-256", (result["predictions_sha256"] or "-")[:16] + "...")
+    row("predictions SHA-256", shortened(result["predictions_sha256"]))
     return shown

@@ -3,6 +3,8 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -12,12 +14,13 @@ from host.dlrm.interaction import ResultLayout
 from host.placement.shard import foreign_keys
 from host.samples import Samples
 from host.timing.clock import cycles_of_us
+from host.wire.indices import MOST_INDICES, pooled_instead
 from rtl.config import LANES, preset
 from sim.cluster.watchdog import StuckError
 from sim.files.outputs import LiveJson
 from sim.files.stop import never
 from sim.job.fit import fitting_nic
-from sim.job.inputs import SampleSource, batcher_of, check_warmup
+from sim.job.inputs import SampleSource, batcher_of, check_warmup, holdable
 from sim.job.memory import check_memory
 from sim.job.options import RunOptions
 from sim.job.restarts import check_restarts
@@ -67,6 +70,8 @@ class Run:
     simulation: the cluster.
     model, config, plan: model, NIC and placement of the cluster.
     foreign_keys: sum over the mini-batches handed out, see :class:`sim.node.step.Step`.
+    notes: lines on settings that the run changed: NICs pool if the first mini-batch has too many
+        slots for unique delivery.
     """
 
     def __init__(self, options: RunOptions, backend: Backend | None = None,
@@ -88,12 +93,24 @@ class Run:
         self._layout = ResultLayout.of(self.model) if runtime.interaction else None
         self._unique = runtime.deliver == "unique"
         self.plan = source.plan()
-        check_memory(workload, self.model, self.plan)
+        check_memory(workload, self.model, source.gpu_plan(),
+                     dimensions=runtime.stored_dimensions(self.model))
         self._dlrm = Dlrm(self.model, workload.seed, simulation.mlp, backend.numerics.linear)
         self._before: Samples | None = None
         self.batcher = batcher_of(workload)
         if batches is None:
             batches = source.mini_batches(self.config, self.batcher, self._sample_before)
+        else:
+            batches = holdable(batches, self.config)
+        batches = iter(batches)
+        first = next(batches, None)
+        self.notes: list[str] = []
+        if self._unique and first is not None:
+            slots = first.samples.share_slots(workload.nodes)
+            if slots > MOST_INDICES:
+                runtime, self._unique = replace(runtime, deliver="pooled"), False
+                self.notes.append(pooled_instead(slots))
+        batches = chain(() if first is None else (first,), batches)
         self.steps = Prefetcher(self._made(batches), background=simulation.threads > 1)
         # Read the first mini-batch before building a NIC: an invalid file fails at once.
         self._next: Step | None = self.steps.take()
@@ -133,14 +150,14 @@ class Run:
     def _made(self, batches: Iterable[MiniBatch]) -> Iterator[Step]:
         """Make the steps of mini-batches."""
         first, nodes = self.options.workload.first_sample, self.options.workload.nodes
-        answer = ((self.model.tables, self.model.dimension) if self._layout is None else
+        answer = ((self.model.tables, self.model.width) if self._layout is None else
                   (self._layout.beats, LANES))
         for number, batch in enumerate(batches):
             samples, dense = batch.samples, None
             if self._layout is not None:
-                # Modelled NICs ignore values.
-                dense = (np.zeros((len(samples), self.model.dimension), np.float32)
-                         if self._modelled else self._dlrm.bottom(samples.dense))
+                dense = np.zeros((len(samples), self.model.width), np.float32)
+                if not self._modelled:  # modelled NICs ignore values
+                    dense[:, :self.model.dimension] = self._dlrm.bottom(samples.dense)
             step = Step.of(number, first, samples, nodes, answer, dense, batch,
                            unique=self._unique)
             if nodes > 1:

@@ -76,7 +76,7 @@ class Simulation:
         network = load_profile(workload.network, NetworkProfile, field="network")
         self.network = Network(network, workload.nodes)
         if runtime.row_reads:
-            check_bar(plan, model.dimension, self.gpu)
+            check_bar(plan, model.width, self.gpu)
         traced_by = options.traced
         nic = traced = backend.nic(config, traced=traced_by is not None)
         if traced_by and workload.nodes > 1:

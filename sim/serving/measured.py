@@ -14,7 +14,7 @@ from sim.evaluation.measure import busy_us, measure_system
 from sim.evaluation.nic import cache_rows, reaching
 from sim.evaluation.point import Point
 from sim.evaluation.store import Store
-from sim.evaluation.trace import FewSamplesError, plan_of, trace_of
+from sim.evaluation.trace import FewSamplesError, nic_plan_of, trace_of
 
 __all__ = ["COSTS", "WINDOW", "MiniBatches", "finished_us", "measured", "point_of"]
 
@@ -101,8 +101,7 @@ def measured(point: Point, runs: Store | None = None) -> dict:
         "least_us": min(float(schedule([step]).finished[0]) for step in steps),
         "interval_us": system.interval_us,
         "steps": [[asdict(stage) for stage in step.stages] for step in steps],
-        "per_sample": _costs(busy_us(steps), point.cluster.nodes / found["mini_batch"],
-                             devices_of(point.cluster).pcie.bandwidth_gb_s * 1e3) | {
+        "per_sample": _costs(busy_us(steps), point, found["mini_batch"]) | {
             "network_bytes": traffic["total"]["bytes"] / found["mini_batch"] if traffic else 0.0}}
 
 
@@ -112,14 +111,21 @@ def finished_us(steps: list[Step], ready: list[float], in_flight: int) -> Any:
     return schedule(steps, in_flight, ready).finished
 
 
-def _costs(busy: Mapping[str, float], nodes_per_sample: float, bytes_per_us: float) -> dict:
-    """Return all `COSTS` but the network's, from the busy times of a mini-batch's resources."""
-    def total(*names: str) -> float:
-        return nodes_per_sample * sum(us for name, us in busy.items() if name in names)
+def _costs(busy: Mapping[str, float], point: Point, samples: int) -> dict:
+    """Return all `COSTS` but the network's, from the busy times of a mini-batch's resources.
+
+    Every GPU is as busy as the busiest, and so is every NIC with its driver.
+    """
+    cluster = point.cluster
+
+    def total(*names: str, parts: int = cluster.endpoints) -> float:
+        return parts / samples * sum(us for name, us in busy.items() if name in names)
 
     pcie = total("pcie", "pcie_in", "pcie_out")
-    return {"gpu_us": total("gpu"), "pcie_us": pcie, "pcie_bytes": pcie * bytes_per_us,
-            "cpu_us": total("cpu", "driver"), "nic_us": total("nic")}
+    own = devices_of(cluster).copies.pcie
+    return {"gpu_us": total("gpu"), "pcie_us": pcie, "pcie_bytes": pcie * own.bandwidth_gb_s * 1e3,
+            "cpu_us": total("cpu") + total("driver", parts=cluster.all_nics),
+            "nic_us": total("nic", parts=cluster.all_nics)}
 
 
 def _with_reference_caches(point: Point) -> Point:
@@ -131,7 +137,7 @@ def _with_reference_caches(point: Point) -> Point:
                          measured=Workload.measured)
     rows, _ = cache_rows(base, base.kind.nics(base), trace_of(base.workload))
     trace = trace_of(point.workload)
-    reach = reaching(trace, plan_of(point, trace))
+    reach = reaching(trace, nic_plan_of(point, trace))
     return point.changed(**{name: min(1.0, (rows[name] or 0) / reach[name])
                             for name, share in shares.items() if share and reach[name]})
 

@@ -29,9 +29,14 @@ class ServeOptions:
     data: AnyPaths | None = same(Workload, "data")
     format: str | None = same(Workload, "format")
     index: str = same(Workload, "index")
-    nodes: int = same(Workload, "nodes", of_cluster=False)
-    software: str = option("eager", "Software profile of all systems: eager or tuned.")
-    gpu: str = option(str(Workload.gpu), "GPU profile.")
+    cluster: AnyPath | None = option(
+        None, "Nodes, links and GPU: a preset or a TOML file. Other options override it.")
+    nodes: int | None = same(Workload, "nodes", default=None, of_cluster=False,
+                             shown=f"the cluster's, else {Workload.nodes}")
+    software: str | None = option(
+        None, "Software profile of all systems: eager or tuned.", shown="the cluster's, else eager")
+    gpu: str | None = option(
+        None, "GPU profile.", shown=f"the cluster's, else {Workload.gpu}")
     fidelity: str = same(
         Simulation, "fidelity", default="model",
         help="Fidelity of the NICs: fast, or rtl, which takes hours.")

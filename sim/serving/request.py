@@ -1,10 +1,13 @@
 """Request to ``serve``: command options as a setting, systems, loads and bounds."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
+from host.timing.cluster import load_cluster
 from host.toml.units import quantity
 from sim.evaluation import setting as evaluation
+from sim.evaluation.cluster import check_shipped, cluster_fields
 from sim.evaluation.setting import Source
 from sim.evaluation.systems import canonical, system_of
 from sim.serving.setting import SYSTEMS, Setting, points_of
@@ -18,21 +21,26 @@ representable as float64."""
 
 def request_of(found: evaluation.Setting, model: str | None, qps: Sequence[float] | None,
                slo: Sequence[str], system: Sequence[str] | None, burst_length: str,
-               **fields: Any) -> tuple[Setting, list[str], list[float] | None, list[float]]:
+               cluster: str | Path | None = None, **fields: Any,
+               ) -> tuple[Setting, list[str], list[float] | None, list[float]]:
     """Return the setting, the systems, the loads and the bounds in microseconds.
 
     ``found``: result of :func:`sim.experiments.request.setting_of`. ``fields``: fields of the
-    setting; the other parameters are those of :func:`sim.api.serve`.
+    setting; None takes the value of the ``cluster``, else the default. The other parameters are
+    those of :func:`sim.api.serve`.
 
     Raises ``ValueError`` that names field, value and bound.
     """
     dataset = model or (found.sources[0][0] if found.sources else "kaggle")
     source = found.source(dataset) if found.sources else Source()
+    known = {} if cluster is None else cluster_fields(load_cluster(cluster, check_shipped))
+    fields = known | {name: value for name, value in fields.items() if value is not None}
     setting = Setting(dataset=dataset, data=source.data, format=source.format,
                       burst_us=_microseconds(burst_length, "burst_length"), **fields)
-    systems = _once(system, "system") if system is not None else [
+    systems = _once([*map(str.lower, system)], "system") if system is not None else [
         name for name in SYSTEMS
-        if max(1, setting.nodes) >= system_of(canonical(name)[0]).least_nodes]
+        if max(1, setting.nodes) >= (kind := system_of(canonical(name)[0])).least_nodes
+        and (kind.of_endpoints or setting.gpus == 1)]
     if not systems:
         raise ValueError("system must name at least one system")
     for name in systems:

@@ -253,7 +253,8 @@ def _made_with(setting: Setting) -> dict:
     return {"schema": SCHEMA, "version": version("embernic"), "numpy": np.__version__,
             "blas": blas["name"],
             "profiles": {name: profile_hash(load_profile(name, kind)) for name, kind in
-                         profiles_of(setting.software, setting.gpu).items()}}
+                         profiles_of(setting.software, setting.gpu, setting.link, setting.network,
+                                     setting.inside).items()}}
 
 
 def _in_words(point: Point | AtLoad | Within) -> str:

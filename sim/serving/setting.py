@@ -36,8 +36,8 @@ class Setting:
 
     Members
     -------
-    dataset, nodes, software, gpu, fidelity, in_flight, seed, data, format: see
-        :class:`sim.evaluation.point.Point`.
+    dataset, nodes, software, gpu, link, network, gpus, nics, inside, rdma, fidelity, in_flight,
+        seed, data, format: see :class:`sim.evaluation.point.Point`.
     arrivals, burst_rate, burst_share, burst_us: see :class:`sim.serving.arrivals.Arrivals`, which
         has the same seed.
     sizes: mini-batches that a system chooses from. requests: measured requests of a run.
@@ -49,6 +49,12 @@ class Setting:
     nodes: int = 4
     software: str = "eager"
     gpu: str = Cluster.gpu
+    link: str | None = Cluster.link
+    network: str = Cluster.network
+    gpus: int = Cluster.gpus
+    nics: int = Cluster.nics
+    inside: str | None = Cluster.inside
+    rdma: bool = Cluster.rdma
     fidelity: str = "model"
     in_flight: int = max(DEPTHS)
     seed: int = 1
@@ -112,7 +118,8 @@ def points_of(setting: Setting, system: str) -> list[Point]:
     """
     name, graph = canonical(system)
     common = {field: getattr(setting, field) for field in (
-        "dataset", "nodes", "software", "gpu", "fidelity", "in_flight", "seed", "data", "format")}
+        "dataset", "nodes", "software", "gpu", "link", "network", "gpus", "nics", "inside",
+        "rdma", "fidelity", "in_flight", "seed", "data", "format")}
     return [point_of(size, formed, system=name, **common)
             for formed in (False, True) if graph or not formed
             for size in sorted(setting.sizes) if size > 1 or not formed]

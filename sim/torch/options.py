@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, dataclass, field, fields, replace
 
+from gen.base.settings import overridden, setting_name
 from host.bounds import check_known
 from host.placement.deal import PLACEMENTS, check_placement, given_owners
 from host.toml.profile import profile_names
@@ -31,6 +32,7 @@ _ALONE = 4
 class TorchOptions(ProgramOptions):
     """Checked options of a program.
 
+    system: its label in `SYSTEMS`; given in any case.
     timed: setting in which its mini-batches are timed.
 
     Raises ``ValueError`` that names field, value and bound.
@@ -39,19 +41,22 @@ class TorchOptions(ProgramOptions):
     timed: Setting = field(init=False)
 
     def __post_init__(self) -> None:
-        check_known(self, system=SYSTEMS)
         check_bounds(self)
+        labels = {label.lower(): label for label in SYSTEMS}
+        object.__setattr__(self, "system", self.system.lower())
+        check_known(self, system=labels)
+        object.__setattr__(self, "system", labels[self.system])
         check_known(self, software=software_names(), gpu=profile_names("gpu_"))
         check_placement(self.placement)
         if given_owners(self.placement) is not None:
             raise ValueError(f"placement of a PyTorch program must be one of "
                              f"{', '.join(PLACEMENTS)}, not {self.placement!r}")
         if self.fidelity == "rtl" and self.system not in _NICS:
-            raise ValueError(f"system must be one of {', '.join(_NICS)} with fidelity rtl, "
-                             f"not {self.system!r}, which has no NIC")
+            raise ValueError(f"system must be one of {', '.join(_NICS).lower()} with fidelity "
+                             f"rtl, not {self.system!r}, which has no NIC")
         if self.optimizer_on == "nic" and self.system not in _NICS:
-            raise ValueError(f"system must be one of {', '.join(_NICS)} with optimizer_on nic, "
-                             f"not {self.system!r}, which has no NIC")
+            raise ValueError(f"system must be one of {', '.join(_NICS).lower()} with optimizer_on "
+                             f"nic, not {self.system!r}, which has no NIC")
         for each in self.set:
             name, _, value = each.partition("=")
             if name.strip() == "interaction":
@@ -77,7 +82,7 @@ class TorchOptions(ProgramOptions):
     def widest(self) -> int:
         """The most values of a vector: `DIMENSIONS`, or ``max_dimension`` if that is set for RTL.
         """
-        own = [each for each in self.set if each.partition("=")[0].strip() == "max_dimension"]
+        own = [each for each in self.set if setting_name(each) == "max_dimension"]
         if self.fidelity != "rtl" or not own:
             return DIMENSIONS
         config, _ = apply_settings(preset(self.config or "kaggle"), own)
@@ -94,18 +99,19 @@ class TorchOptions(ProgramOptions):
         return replace(self, nodes=size)
 
     def cluster(self, tables: int, dimension: int, slots: int,
-                placement: str | None = None) -> RunOptions:
+                placement: str | None = None, pooled: bool = False) -> RunOptions:
         """Return the options of a cluster of NICs.
 
         tables: number of tables.
         dimension: padded dimension of the vectors.
         slots: most slots of a sample.
         placement: placement of the tables; None for the program's option.
+        pooled: whether NICs pool, in place of the system's delivery.
         """
         name = self.config or preset_of(dimension)
-        own = (*_NICS[self.system], *self.set)
+        own = overridden(overridden(_NICS[self.system], ["deliver=pooled"] * pooled), self.set)
         if self.optimizer_on == "nic" and not any(
-                each.partition("=")[0].strip() == "remote_cache" for each in own):
+                setting_name(each) == "remote_cache" for each in own):
             own = ("remote_cache=false", *own)  # its copies would become stale
         base, _ = apply_settings(preset(name), list(own))
         return RunOptions.of(

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from host.batching import MiniBatch
-from host.model import MODELS, Model
+from host.model import MODELS, Model, padded
 from host.samples import Samples
 from rtl.config import preset
 from sim.evaluation.fields import Workload
@@ -25,7 +25,6 @@ from sim.torch.lookups.bags import Bags
 from sim.torch.lookups.dense import Chains, with_mlps
 from sim.torch.lookups.mini_batch import samples_of
 from sim.torch.lookups.record import COUNTED, Kept
-from sim.torch.lookups.tables import padded
 
 __all__ = ["SYSTEMS", "Setting", "check_setting", "no_times", "times_of"]
 
@@ -34,6 +33,7 @@ SYSTEMS = {"EN": EN, "FS": FULL, "bl-tuned": "bl-tuned", "bl-paper": "bl-paper"}
 because the program forms its own mini-batches."""
 
 _LARGE = f"the GPUs compute the interaction: a NIC supports at most {INTERACTION_VECTORS} vectors"
+_MIXED = "the GPUs compute the interaction: a NIC supports one dimension and one pooling"
 _LEAST = 2
 """The fewest mini-batches that give an interval."""
 
@@ -122,19 +122,22 @@ def _shape(model: Model) -> str:
     layers = ["-".join(map(str, widths)) for widths in (
         (model.dense, *model.bottom), (model.interaction_width, *model.top))]
     pairs = {"dot": "dots", "cat": "a concatenation"}[model.interaction]
-    return (f"{model.tables} tables of dimension {model.dimension}, a bottom MLP {layers[0]}, "
+    least, most = min(model.table_dimensions), max(model.table_dimensions)
+    return (f"{model.tables} tables of dimension {least}{f' to {most}' if most > least else ''}, "
+            f"a bottom MLP {layers[0]}, "
             f"{pairs}, a top MLP {layers[1]}")
 
 
 def _trace(kept: list[Kept], chains: Chains) -> tuple[Trace, list[str]]:
     """Return mini-batches as a trace for the systems, and notes."""
     columns = kept[0].columns
-    dimension = max(bags.dimension for bags in columns)
-    name, held = preset_of(dimension), padded(dimension)
-    means = all(bags.pooling == "mean" for bags in columns)
+    dimensions = tuple(bags.dimension for bags in columns)
+    widest = max(dimensions)
+    name = preset_of(padded(widest))
     model, notes = with_mlps(
-        Model(tuple(len(bags.weight) for bags in columns), held, 1, (held,), (1,), "pytorch",
-              pooling="mean" if means else "sum"), chains, dimension, MODELS[name])
+        Model(tuple(len(bags.weight) for bags in columns), widest, 1, (widest,), (1,), "pytorch",
+              interaction="cat" if min(dimensions) < widest else "dot", dimensions=dimensions,
+              poolings=tuple(bags.pooling for bags in columns)), chains, MODELS[name])
     if len(set(kept[0].tables)) < len(columns):
         notes.append("a table with several lookups in a forward pass counts as several tables")
     count, size = len(kept), len(columns[0])
@@ -205,7 +208,8 @@ def _row(name: str, trace: Trace, training: bool, setting: Setting) -> dict:
         "local_cache": nic and nic.by_mini_batch and dict(zip(
             COUNTED, map(list, zip(*nic.by_mini_batch)))),
         "notes": [*(nic.notes if nic else ()), *built.notes,
-                  *([_LARGE] if served != {"system": own.name} and own.has_nics else ())]}
+                  *([_MIXED if trace.model.mixed else _LARGE]
+                    if served != {"system": own.name} and own.has_nics else ())]}
 
 
 def _caches(settings: tuple[str, ...],

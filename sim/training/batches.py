@@ -33,7 +33,7 @@ def epoch_batches(options: TrainOptions, source: SampleSource, config: NicConfig
     seen, most, first = 0, None, ""
     data, again = options.run.workload.data, options.learning.epochs > 1
     if options.method.fidelity == "rtl":
-        most = longest_bag(gradient_payload(config), source.model.dimension)
+        most = longest_bag(gradient_payload(config), source.model.width)
     for epoch in range(options.learning.epochs):
         before, read = seen, hashlib.sha256()
         for batch in source.mini_batches(config, batcher):

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from rich.table import Table
 
-from sim.run.report import cell, refused, with_remedy
+from sim.run.report import HIT_RATES, cell, refused, shortened, with_remedy
 from sim.training.intervals import finite
 from sim.training.measurements import Measurements
 
@@ -23,7 +23,9 @@ def summary(training: Measurements) -> dict:
         "interrupted": training.interrupted,
         "config": asdict(training.config) | {"runtime": asdict(training.runtime)},
         "model": {"name": model.name, "tables": model.tables, "rows": sum(model.rows),
-                  "dimension": model.dimension},
+                  "dimension": model.dimension,
+                  "dimensions": list(model.dimensions), "poolings": list(model.poolings)},
+        "notes": [model.padding] if model.padding else [],
         "options": run.as_dict(),
         "optimizer": asdict(options.learning.rule),
         "local_reduction": training.runtime.local_reduction,
@@ -128,24 +130,26 @@ def table(result: dict) -> Table:
     if result["engine"] is not None:
         _add_nics(shown, result)
     shown.add_row("wall time", cell(result["wall_seconds"]), "s")
-    shown.add_row("weights SHA-256", (result["weights_sha256"] or "-")[:16] + "...", "")
+    shown.add_row("weights SHA-256", cell(shortened(result["weights_sha256"])), "")
     return shown
 
 
 def _add_nics(shown: Table, result: dict) -> None:
     """Add the rows with the measurements of NICs."""
     cache, dedupe = result["local_cache"] or {}, result["dedupe"] or {}
-    phases, spilled = result["phases_us"] or {}, result["spilled"]
+    phases, spilled = dict(result["phases_us"] or {}), result["spilled"]
+    if phases:
+        phases["exposed all-reduce"] = result["all_reduce"]["exposed_us"] / result["steps"]
+        phases["rest"] = phases.pop("rest") - phases["exposed all-reduce"]
     for what, value, unit in (
             ("bit-identical to the numpy reference", result["bit_identical"], ""),
             ("simulated time", result["simulated_seconds"] * 1e6, "us"),
             ("samples per simulated second", result["samples_per_second"], ""),
             *((f"time per step: {name}", time, "us") for name, time in phases.items()),
-            ("all-reduce: exposed time of all steps", result["all_reduce"]["exposed_us"], "us"),
             ("updated rows that missed the local cache", result["update_misses"], ""),
             ("dedupe: requests", dedupe.get("requests"), ""),
             ("dedupe: unique keys", dedupe.get("unique"), ""),
-            ("local cache: hit rate, every lookup", cache.get("hit_rate"), ""),
+            *((label, cache.get(name), "") for name, label in HIT_RATES.items()),
             ("beats of gradients spilled, local", spilled["local"], ""),
             ("beats of gradients spilled, global", spilled["global"], ""),
             ("messages refused", len(result["errors"]), ""),

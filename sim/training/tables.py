@@ -168,7 +168,7 @@ class ClusterTables:
     def _begin(self, samples: Samples) -> Step:
         """Return the next step."""
         step = Step.of(self.steps, self._samples, samples, len(self.cluster.nodes),
-                       (self._model.tables, self._model.dimension), unique=self._unique)
+                       (self._model.tables, self._model.width), unique=self._unique)
         self.steps += 1
         self._samples += len(samples)
         return step

@@ -74,6 +74,9 @@ class Training:
         source = SampleSource.of(workload)
         self.runtime, self.model = self.runtime.with_model(source.model)
         self._source = source.with_model(self.model)
+        if self.model.padding and optimizer.name != "sgd":
+            raise ValueError(f"optimizer must be sgd for padded vectors, not "
+                             f"{optimizer.name!r}: a NIC averages squares over the padding too")
         self.backend = backend or choose(options.run)
         self.dense = DenseTrainer(self.model, workload.seed, optimizer.learning_rate,
                                   simulation.mlp, self.backend.numerics.linear)
@@ -103,7 +106,8 @@ class Training:
         workload = self.options.run.workload
         self.config = training_config(self.config, self.model, self.runtime, workload)
         plan = self._source.plan()
-        check_memory(workload, self.model, plan, self.options.learning.optimizer)
+        check_memory(workload, self.model, self._source.gpu_plan(), self.options.learning.optimizer,
+                     self.runtime.stored_dimensions(self.model))
         return NicCluster(self.options, self.config, self.runtime, self.model, plan, rows,
                           self.backend)
 

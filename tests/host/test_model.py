@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from host.errors import InputError
@@ -40,9 +42,8 @@ def test_the_interaction_of_a_file(tmp_path):
 
 
 @pytest.mark.parametrize("change, message", [
-    ({"dimension": 20}, "dimension must be 4, 8 or a multiple of 16, not 20"),
-    ({"dimension": 272}, "dimension must be between 4 and 256, not 272"),
-    ({"dimension": 2}, "dimension must be between 4 and 256, not 2"),
+    ({"dimension": 257}, "dimension must be between 1 and 256, not 257"),
+    ({"dimension": 0}, "dimension must be between 1 and 256, not 0"),
     ({"dimension": 16.0}, "dimension must be an integer, not 16.0"),
     ({"rows": (10, 0)}, r"rows\[1\] must be between 1 and 68719476735, not 0"),
     ({"rows": ()}, r"rows \(number of tables\) must be between 1 and 4096, not 0"),
@@ -51,6 +52,12 @@ def test_the_interaction_of_a_file(tmp_path):
     ({"top": (4, 2)}, r"top must end in 1, not \(4, 2\)"),
     ({"dense": 0}, "dense must be between 1 and 65536, not 0"),
     ({"name": 3}, "name must be a string, not 3"),
+    ({"dimensions": (16,)}, r"dimensions must have 2 entries, one per table, not \(16,\)"),
+    ({"dimensions": (16, 257), "interaction": "cat"},
+     r"dimensions\[1\] must be between 1 and 256, not 257"),
+    ({"dimensions": (16, 32)}, r"dimensions\[1\] must be that of the model, 16, for the "
+     "interaction dot, not 32: use the interaction cat"),
+    ({"poolings": ("sum", "max")}, r"poolings\[1\] must be sum or mean, not 'max'"),
     ({"interaction": "sum"}, "interaction must be dot or cat, not 'sum'"),
     ({"interaction_itself": 1}, "interaction_itself must be true or false, not 1"),
     ({"interaction": "cat", "interaction_itself": True},
@@ -90,12 +97,12 @@ def test_tables_with_bags(tmp_path):
 
 
 @pytest.mark.parametrize("old, new, message", [
-    ('pooling = "sum"', 'pooling = "mean"',
-     "tables[2].pooling must be that of the model, 'sum', not 'mean': the NIC pools all tables"),
     ('pooling = "sum"', 'pooling = "max"', "tables[2]: pooling must be sum or mean, not 'max'"),
     ('"sum"\ndimension = 16', '"sum"\ndimension = 32',
-     "tables[2].dimension must be that of the model, 16, "
-     "not 32: tables of different dimensions are not supported"),
+     "tables[2].dimension must be that of the model, 16, for the interaction dot, not 32: "
+     'use interaction = "cat"'),
+    ('"sum"\ndimension = 16', '"sum"\ndimension = 257',
+     "tables[2]: dimension must be between 1 and 256, not 257"),
     ("rows = 20", "rows = 0", "tables[1]: rows must be between 1 and 68719476735, not 0"),
     ("bag = 2", "bag = -1", "tables[2]: bag must be between 0 and 4096, not -1"),
     ("[0, 3]", "[3, 0]", "tables[1]: bag must give the minimum first, not (3, 0)"),
@@ -111,6 +118,43 @@ def test_mistakes_in_tables(tmp_path, old, new, message):
     with pytest.raises(InputError) as caught:
         load_model(path)
     assert str(caught.value).startswith(f"{path}: {message}")
+
+
+def test_tables_of_their_own_dimension_and_pooling(tmp_path):
+    path = tmp_path / "mixed.toml"
+    mixed = TABLES.replace('"sum"\ndimension = 16', '"mean"\ndimension = 32').replace(
+        "top = [1]", 'top = [1]\ninteraction = "cat"')
+    path.write_text(mixed.replace("rows = 20", "rows = 20\ndimension = 4"))
+    model = load_model(path)
+    assert model == Model((10, 20, 30), 16, 2, (16,), (1,), bags=((1, 1), (0, 3), (2, 2)),
+                          interaction="cat", dimensions=(16, 4, 32),
+                          poolings=("sum", "sum", "mean"))
+    assert model.mixed and (model.width, model.nic_pooling) == (32, "sum")
+    assert model.interaction_width == 16 + 16 + 4 + 32
+    assert model.padding == "NICs send vectors of 4 to 32 values padded with zeros to 32"
+    some = model.with_tables([1, 2], "some")
+    assert (some.dimensions, some.poolings, some.bags) == (
+        (4, 32), ("sum", "mean"), ((0, 3), (2, 2)))
+    alone = model.with_tables([2], "alone")
+    assert (alone.dimensions, alone.poolings, alone.pooling, alone.width, alone.padding) == (
+        (32,), (), "mean", 32, None)
+
+
+def test_equal_dimensions_and_poolings_are_the_model_s():
+    plain = Model((10, 20), 16, 1, (16,), (1,), pooling="mean")
+    same = Model((10, 20), 16, 1, (16,), (1,), dimensions=(16, 16), poolings=("mean", "mean"))
+    assert same == plain and hash(same) == hash(plain) and not same.mixed
+    assert same.table_dimensions == (16, 16) and (same.width, same.nic_pooling) == (16, "mean")
+
+
+def test_nics_pad_other_dimensions():
+    for dimension, width in ((1, 4), (4, 4), (5, 8), (8, 8), (9, 16), (20, 32), (256, 256)):
+        model = Model((10, 20), dimension, 1, (dimension,), (1,))
+        assert model.width == width and not model.mixed
+        assert (model.padding is None) == (width == dimension)
+        assert replace(model, interaction="cat").mixed == (width != dimension)
+    assert Model((1,), 20, 1, (20,), (1,)).padding == (
+        "NICs send vectors of 20 values padded with zeros to 32")
 
 
 def test_pooling_of_a_model_file(tmp_path):
@@ -136,8 +180,8 @@ def test_models_that_ship_as_files():
 
 def test_bad_file_and_bad_name(tmp_path):
     path = tmp_path / "bad.toml"
-    path.write_text("rows = [10]\ndimension = 20\ndense = 1\nbottom = [20]\ntop = [1]\n")
-    with pytest.raises(InputError, match=r"bad.toml: dimension must be 4, 8 or a multiple"):
+    path.write_text("rows = [10]\ndimension = 300\ndense = 1\nbottom = [300]\ntop = [1]\n")
+    with pytest.raises(InputError, match=r"bad.toml: dimension must be between 1 and 256, not 300"):
         load_model(path)
     with pytest.raises(ValueError, match=r"model must be one of kaggle, .* or a TOML file, not"):
         load_model("nope")

@@ -7,9 +7,11 @@ whose name equals the field's name with ``_`` for each dot (``launch.call_us`` f
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from math import log2
 from statistics import median
 from typing import Any, TypeVar
 
+from host.calibrate.gpu.items.en import HALVES
 from host.calibrate.gpu.items.rates import OPERATORS
 from host.calibrate.reading import Book
 from host.devices.software import SoftwareProfile
@@ -52,6 +54,10 @@ class _Source:
     status: str = "M"
 
 
+_LAUNCHED = ("kaggle.32", "kaggle.32.tf32")
+"""Cases of the item ``en`` that give the constant. Terabyte's launches take up to twice as long."""
+
+
 def _one(name: str, **how: Any) -> _Source:
     return _Source((name,), **how)
 
@@ -60,12 +66,14 @@ def _middle(*values: float) -> float:
     return median(values)
 
 
-def _gathered(us: float, rows: int, size: int, stream_gb_s: float) -> float:
-    """Return the fraction of the streaming rate that a gather of ``rows`` rows of ``size`` bytes
-    reaches.
+_ROWS = ("gather.65536x64B.kernel.cold_us", "gather.65536x256B.kernel.cold_us")
+
+
+def _rows_us(us: float, size: int, stream_gb_s: float) -> float:
+    """Return the part of a gather of 65,536 rows of ``size`` bytes that reads rows, without
+    sequential bytes: indices, and vectors that are written.
     """
-    streamed = rows * (size + 8) / (stream_gb_s * 1e3)
-    return min(1.0, rows * size / max(us - streamed, 0.05 * us) / (stream_gb_s * 1e3))
+    return max(us - 65536 * (size + 8) / (stream_gb_s * 1e3), 0.05 * us)
 
 
 _SOURCES: dict[type, dict[str, tuple[_Source, ...]]] = {
@@ -80,11 +88,24 @@ _SOURCES: dict[type, dict[str, tuple[_Source, ...]]] = {
         "memory_bandwidth_gb_s": (_one("rates.stream_gb_s"),),
         "float32_tflops": (_one("rates.product_tflops"),),
         "kernel_us": (_one("rates.node_us"),),
+        "read_us": (_Source(
+            ("gather.64x64B.kernel.cold_us", "rates.node_us"),
+            lambda cold, node: max(0.0, (cold - node) / 2), "half of the additional time of a "
+            "kernel that reads an index and a row, not read just before, over a kernel without "
+            "work"),),
+        "access_bytes": (_Source(
+            (*_ROWS, "rates.node_us", "rates.stream_gb_s"),
+            lambda short, long, node, stream: 2 ** round(log2(
+                256 * _rows_us(short - node, 64, stream) / _rows_us(long - node, 256, stream))),
+            "power of two next to the bytes that a row of 64 B moves at the rate of rows of 256 B"),
+            ),
         "gather_fraction": (
-            _Source(("gather.65536x64B.kernel.cold_us", "rates.node_us", "rates.stream_gb_s"),
-                    lambda us, node, stream: _gathered(us - node, 65536, 64, stream),
-                    "65,536 rows of 64 B at random by a kernel of the project, without the time of "
-                    "a kernel and of sequential reads and writes, relative to the rate of streams"),
+            _Source((_ROWS[1], "rates.node_us", "rates.stream_gb_s"),
+                    lambda us, node, stream: min(1.0, 65536 * 256 / stream / 1e3
+                                                 / _rows_us(us - node, 256, stream)),
+                    "65,536 rows of 256 B at random by a kernel of the project, without the time "
+                    "of a kernel and of sequential reads and writes, relative to the rate of "
+                    "streams; at most 1"),
             _Source(("rates.gather_gb_s", "rates.stream_gb_s"),
                     lambda gather, stream: min(1.0, gather / stream),
                     "rows of 64 B at random, relative to the rate of streams")),
@@ -116,10 +137,19 @@ _SOURCES: dict[type, dict[str, tuple[_Source, ...]]] = {
                     f"median of {', '.join(OPERATORS)}, called from Python"),
             _one("rates.call_us")),
         "copy_us": (_one("rates.copy_us"),),
-        "synchronize_us": (_one("rates.wait_us"),),
-        "graph_us": (_one("graph.14.call_us"), _one("graph.14.python_us")),
-        "graph_node_us": (_one("branches.4.node_us", compute=lambda us: max(0.0, us),
-                               text="launch time per kernel of a further branch; 4 branches"),),
+        "synchronize_us": (
+            _Source(tuple(f"en.{_LAUNCHED[1]}.{half}.1.{what}_us" for half in HALVES
+                          for what in ("interval", "call")),
+                    lambda en, en_call, tuned, tuned_call: max(
+                        0.0, median((en - en_call, tuned - tuned_call))),
+                    "host time of polling a done word in host memory: what a mini-batch takes a "
+                    "thread that launches graphs, less the launch"),
+            _one("rates.wait_us")),
+        "graph_us": (
+            _Source(tuple(f"en.{case}.{half}.1.call_us" for case in _LAUNCHED for half in HALVES),
+                    _middle, "host time of the launch of a graph of a mini-batch's whole work on "
+                    "the GPU; a graph of several takes as long as a graph each"),
+            _one("graph.14.call_us"), _one("graph.14.python_us")),
         "launch_call_us": (_one("launch.call_us"),)},
 }
 
@@ -154,7 +184,8 @@ def _filled(base: T, name: str, book: Book) -> T:
         if field.name in aliases:
             options = (*options, _one(aliases[field.name]))
         for option in options:
-            if _without_graphs(base, field.name) or any(n not in book for n in option.names):
+            if _without_graphs(base, field.name, option) or any(
+                    name not in book for name in option.names):
                 continue
             value = option.compute(*(book[each] for each in option.names))
             values[field.name] = round(value) if isinstance(known.value, int) else value
@@ -165,9 +196,10 @@ def _filled(base: T, name: str, book: Book) -> T:
     return replace(base, **values, source=source)  # type: ignore[type-var]
 
 
-def _without_graphs(base: Any, field: str) -> bool:
-    """Return whether ``field`` is a graph launch and the software has no graphs."""
-    return field == "graph_us" and not base.graphs
+def _without_graphs(base: Any, field: str, option: _Source) -> bool:
+    """Return whether ``option`` is about graphs and the software has no graphs."""
+    return (isinstance(base, SoftwareProfile) and not base.graphs
+            and (field == "graph_us" or option.names[0].startswith("en.")))
 
 
 def _said(option: _Source, book: Book) -> str:

@@ -57,7 +57,7 @@ class Comparison:
     name: short name for the picture. title: measured quantity. source: of
         :mod:`host.measurements.sources`.
     compared: the value to compare and the reason for it, chosen before the model was run.
-    checks: the values. conclusion: result, with the cause of errors.
+    checks: the values; misses come first. conclusion: result, with the cause of errors.
     """
 
     name: str
@@ -71,13 +71,21 @@ class Comparison:
     def of(cls, name: str, title: str, source: str, compared: str, checks: Iterable[Check],
            conclusion: str) -> "Comparison":
         """Return the comparison with the source of that name."""
-        return cls(name, title, sources().of_check(source), compared, tuple(checks), conclusion)
+        return cls(name, title, sources().of_check(source), compared,
+                   tuple(sorted(checks, key=lambda each: (each.good is None, each.good is True))),
+                   conclusion)
 
     @property
     def good(self) -> bool | None:
         """Whether all values with a bound are within it; None if no value has a bound."""
         judged = [check.good for check in self.checks if check.bound is not None]
         return all(judged) if judged else None
+
+    @property
+    def worst(self) -> float:
+        """Largest factor between ours and theirs among the values with a bound; at least 1."""
+        return max((max(check.ours / check.theirs, check.theirs / check.ours)
+                    for check in self.checks if check.bound is not None), default=1.0)
 
 
 def geometric_mean(values: Iterable[float]) -> float:

@@ -57,12 +57,13 @@ def work_of(model: Model, plan: ShardPlan, samples: int, hot: tuple[int, ...]) -
         unique[table.owner] += min(rows, nodes * samples * keys)
         tables[table.owner] += 1
     return Workload(model, plan, np.full(nodes, samples), lookups, bags, requested, unique, tables,
-                    int(unique.sum()))
+                    int(unique.sum()), bags.sum(axis=1))
 
 
-def paper_step_us(work: Workload, gpu: str) -> float:
+def paper_step_us(work: Workload, gpu: str, software: str = "eager",
+                  link: str | None = None) -> float:
     """Return the time of an inference with eager operators, from and to host memory."""
-    devices = Devices.load(work.nodes, "eager", gpu)
+    devices = Devices.load(work.nodes, software, gpu, link=link)
     return _alone_us(bl_paper(work, devices, StepOptions(training=False)))
 
 
@@ -71,7 +72,7 @@ def torchrec_step_us(work: Workload, gpu: str, nccl: NcclProfile, topology: Topo
     bottom MLP parallel to the exchange, MLP gradients summed in buckets, no dedupe."""
     devices = replace(Devices.load(work.nodes, "eager", gpu), nccl=NcclCollectives(nccl, topology))
     devices = replace(devices, software=replace(devices.software, collective="nccl"))
-    tuning = Tuning(fused=True, nccl=True, dedupe=False, overlap=True, buckets=True, copied_rows=0)
+    tuning = Tuning(dedupe=False, buckets=True, copied_rows=0)
     return _alone_us(bl_tuned(work, devices, StepOptions(training=True), tuning))
 
 

@@ -11,6 +11,7 @@ from sim.experiments.checks import (
     v100_inference,
     v100_kernels,
     v100_step,
+    whole_steps,
 )
 from sim.experiments.checks.check import Comparison
 
@@ -19,10 +20,15 @@ __all__ = ["comparisons"]
 _EVERY: tuple[Callable[[], Comparison], ...] = (
     v100_step.comparison, v100_collectives.comparison, v100_kernels.comparison,
     v100_inference.comparison, h100_kernels.comparison, flattening.comparison,
-    flattening.comparison_v3_1, network_drop.comparison)
+    flattening.comparison_v3_1, network_drop.comparison, network_drop.comparison_readme,
+    whole_steps.comparison)
 
 
 @cache
 def comparisons() -> tuple[Comparison, ...]:
-    """Return every comparison; the result is cached."""
-    return tuple(make() for make in _EVERY)
+    """Return every comparison, the worst miss first; the result is cached.
+
+    Comparisons within their bounds follow, then comparisons without a bound.
+    """
+    return tuple(sorted((make() for make in _EVERY), key=lambda each: (
+        each.good is None, each.good is True, -each.worst)))

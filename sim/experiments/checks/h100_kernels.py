@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from host.devices.dense_work import interaction, mlp
-from host.devices.embedding_work import gather
+from host.devices.dense_work import mlp
+from host.devices.embedding_work import expanded_interaction, gather
 from host.devices.gpu_time import GpuTime
 from host.devices.operation import Operation
 from host.devices.software import SoftwareProfile
@@ -56,7 +56,7 @@ def _beside(gpu: GpuTime) -> Iterator[Check]:
     for samples in (32, 128):
         work = mlp(samples, layers, 1)
         alone = _us(gpu, work) + gpu.gpu.kernel_us
-        held = sum(gpu.share(each) * gpu.work_us(each) for each in work)
+        held = sum(gpu.share(each) * gpu.busy_us(each) for each in work)
         for count in _BESIDE[1:]:
             yield _check(f"{count} top MLPs of {samples} samples side by side, each",
                          max(held, alone / count), f"branches.{count}.mlp.{samples}_us", samples)
@@ -75,8 +75,10 @@ def _lookups(gpu: GpuTime) -> Iterator[Check]:
 def _expanding(gpu: GpuTime) -> Iterator[Check]:
     for name in ("kaggle", "terabyte"):
         for samples in _SAMPLES:
+            slots = samples * MODELS[name].tables
             yield _check(f"{name}, {samples} samples expanded and interacted",
-                         _us(gpu, interaction(samples, MODELS[name], 2)),
+                         _us(gpu, expanded_interaction(samples, MODELS[name], slots, slots,
+                                                       2 * slots, 2)),
                          f"expand.{name}.{samples}_us", samples)
 
 
@@ -97,16 +99,18 @@ def _conclusion(gpu: GpuTime, means: list[Check]) -> str:
     found = h100_us()
     kinds = ", ".join(f"{each.name.split(' ', 1)[1].split(',')[0]} {percent(each.error)}"
                       for each in means[1:])
-    resident = gpu.gpu.memory_bandwidth_gb_s * gpu.gpu.gather_fraction * 1e3 / 64 \
+    resident = gpu.gpu.memory_bandwidth_gb_s * gpu.gpu.gather_fraction * 1e3 \
+        / max(64, gpu.gpu.access_bytes) \
         * gpu.gpu.resident_multiprocessors / gpu.gpu.multiprocessors
     lists = 16384 / found["resident.4.16384_rows_us"]
     wait = found["held.1.in_order.first_us"] - found["release.poll_us"]
     load = found["resident.beside_mlp.load_us"] / found["resident.beside_mlp.load_alone_us"] - 1
-    return (f"By kind {kinds}. The constant for short kernels, {gpu.gpu.kernel_us:g} us, is that "
-            "of a graph of empty kernels. A kernel that reads and computes takes 3 us or more, and "
-            "a layer of few samples 7 us, because its tiles process the whole inner dimension in "
-            "sequence. Parallel kernels hide part of that: ours is the share of the GPU that they "
-            f"fill, theirs with {_BESIDE[-1]} in a graph is two to four times as much. "
+    return (f"By kind {kinds}. A layer of few samples takes 7 us: a multiprocessor computes a "
+            "whole tile over the whole inner dimension. From 512 samples, cuBLAS chooses other "
+            "tiles. The expanding kernel multiplies on one multiprocessor per sample, below its "
+            "peak. Parallel kernels disturb each other: ours is the GPU's share that they fill, or "
+            f"the time alone over their number; theirs with {_BESIDE[-1]} in a graph is up to "
+            "twice as much. "
             f"A resident kernel of {gpu.gpu.resident_multiprocessors} blocks gathers "
             f"{lists:.0f} rows of 64 B per microsecond from one list at a time; its share of "
             f"the memory's rate in the model is {resident:.0f}. A resident kernel of 16 blocks "

@@ -47,7 +47,7 @@ def _placed(setting: Setting, dataset: str) -> dict:
 
     def fits(nodes: int, placement: str) -> bool:
         held = max(ShardPlan.deal(model, nodes, placement).rows_held())
-        return 4 * model.dimension * held <= CARD_BYTES
+        return 4 * model.width * held <= CARD_BYTES
 
     if fits(setting.nodes, setting.placement):
         return {}

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
 
-__all__ = ["mini_batches", "of_points", "of_samples"]
+__all__ = ["mini_batches", "of_points", "of_samples", "titled"]
 
 
 def mini_batches(setting: Setting) -> str:
@@ -35,6 +35,11 @@ def of_points(points: Sequence[Point]) -> str:
     source = {"a file" if point.workload.data else "generated" for point in points}
     return (f"{nodes} node{'' if nodes == '1' else 's'}, mini-batch {batch}, NIC fidelity "
             f"{fidelity}, {points[0].cluster.gpu}, samples {' and '.join(sorted(source))}")
+
+
+def titled(dataset: str, name: str) -> str:
+    """Return the title of a panel."""
+    return " \N{MIDDLE DOT} ".join(filter(None, (dataset, name)))
 
 
 def _span(values: Iterable[int]) -> str:

@@ -67,11 +67,11 @@ OPTIONS = (
 tables they do not see all rows."""
 
 CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
-    ("two threads of each host", {"threads": 2}),
-    ("two communicators of NCCL", {"communicators": 2}),
-    ("two threads and two communicators", {"threads": 2, "communicators": 2}),
+    ("one thread of each host", {"fixed": ("threads=1",)}),
+    ("one communicator of NCCL", {"fixed": ("communicators=1",)}),
+    ("one thread and one communicator", {"fixed": ("threads=1", "communicators=1")}),
     ("a graph for each mini-batch", _SINGLE),
-    ("mini-batches of a graph exchange by one call of NCCL", {"grouped": True}),
+    ("a call of NCCL for each mini-batch of a graph", {"fixed": ("one_collective=false",)}),
     ("one mini-batch in flight", {"in_flight": 1}),
 )
 """Changed assumptions for EN and the baselines alike, with the fields of a point."""
@@ -113,16 +113,17 @@ def _cases(setting: Setting) -> Iterator[_Case]:
             if dataset not in (option.datasets or (dataset,)) or (
                     workload == "training" and not option.training):
                 continue
-            yield _Case(f"EN without {option.name}", point("en", en=_given(option.without), **(
+            yield _Case(f"EN without {option.name}", point("en", fixed=_given(option.without), **(
                 _SINGLE if option.of_all else {})), {})
-            yield _Case(f"nothing but {option.name}", point("en", en=_given(
+            yield _Case(f"nothing but {option.name}", point("en", fixed=_given(
                 _alone(option.alone, workload)), **({} if option.of_all else _SINGLE)), {})
-        yield _Case("EN with nothing", point("en", en=_given(_alone({}, workload)), **_SINGLE), {})
+        yield _Case("EN with nothing",
+                    point("en", fixed=_given(_alone({}, workload)), **_SINGLE), {})
         if workload == "training":
             continue
         for level in (_LEVEL, max(LEVELS)):
             yield _Case(f"EN, relaunched by the GPU, kernels L{level}",
-                        point("en", en=_given(_RELAUNCHED), kernels=level), {"kernels": level})
+                        point("en", fixed=_given(_RELAUNCHED), kernels=level), {"kernels": level})
             for name, fields in _changes(setting, dataset):
                 for system in ("en", "bl-tuned"):
                     both = {"kernels": level, **fields}

@@ -14,6 +14,8 @@ from sim.evaluation.setting import Setting
 from sim.evaluation.store import Results
 from sim.experiments.figures.row import Row
 from sim.experiments.figures.section import Section, section_of_rows
+from sim.page.chart import Chart
+from sim.page.png import write_png
 
 __all__ = ["Exhibit", "Figure", "Table"]
 
@@ -47,8 +49,12 @@ class Exhibit(ABC):
         """Return the rows of the CSV file; rows of a failed point have no value."""
 
     def sections(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Section]:
-        """Return the sections of the page above the pictures."""
+        """Return the sections of the page below the figures."""
         return []
+
+    def chart(self, setting: Setting, results: Results, rows: Sequence[Row]) -> Chart | None:
+        """Return the chart that the page draws; None for the PNG of its pictures."""
+        return None
 
     def pictures(self, setting: Setting, results: Results, rows: Sequence[Row],
                  folder: Path) -> list[Path]:
@@ -57,12 +63,17 @@ class Exhibit(ABC):
 
 
 class Figure(Exhibit):
-    """An exhibit with a picture, under the heading ``Figures`` of the page."""
+    """An exhibit with a picture, under the heading ``Figures`` of the page.
 
-    @abstractmethod
+    A subclass has :meth:`chart`, which the page draws, or :meth:`draw`, whose PNG is on the page.
+    """
+
     def draw(self, setting: Setting, results: Results, rows: Sequence[Row],
              path: str | Path) -> None:
         """Draw to ``path``, a PNG."""
+        chart = self.chart(setting, results, rows)
+        assert chart is not None
+        write_png(chart, path)
 
     def pictures(self, setting: Setting, results: Results, rows: Sequence[Row],
                  folder: Path) -> list[Path]:

@@ -2,18 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from host.data.similarity import skew
 from sim.evaluation.setting import Setting, samples_of
 from sim.evaluation.store import Results
 from sim.experiments.figures.captions import of_samples
 from sim.experiments.figures.exhibit import Figure
-from sim.experiments.figures.picture import COLOURS, grid, save
 from sim.experiments.figures.row import Row
+from sim.page.chart import Axis, Chart, Panel, Series
 
 __all__ = ["EXHIBIT"]
 
@@ -43,26 +41,24 @@ class _Skew(Figure):
                      for metric, value, unit in values]
         return rows
 
-    def draw(self, setting: Setting, results: Results, rows: Sequence[Row],
-             path: str | Path) -> None:
-        """Draw accesses over rank, both logarithmic."""
-        def draw(axes: Axes, dataset: str, _: str) -> None:
+    def chart(self, setting: Setting, results: Results, rows: Sequence[Row]) -> Chart:
+        """Return accesses over rank, both logarithmic."""
+        def panel(dataset: str) -> Panel:
             own = [row for row in rows if row.dataset == dataset]
-            curve = [(int(row.metric.removeprefix(_RANK)), row.value) for row in own
-                     if row.metric.startswith(_RANK)]
+            curve = [row for row in own if row.metric.startswith(_RANK)]
             named = {row.metric: row.value for row in own}
-            axes.plot(*zip(*curve), color=COLOURS[0], linewidth=1.6)
-            axes.set_xscale("log")
-            axes.set_yscale("log")
-            axes.set_xlabel("row, by number of accesses", fontsize=9)
-            axes.set_ylabel("accesses", fontsize=9)
-            axes.text(0.97, 0.95, f"top 1 %: {named['top_1_percent_share']:.0%} of accesses\n"
-                      f"top 10 %: {named['top_10_percent_share']:.0%}", ha="right", va="top",
-                      fontsize=9, transform=axes.transAxes)
+            return Panel(
+                title=dataset, x=Axis("row, by number of accesses", log=True),
+                y=Axis("accesses", log=True), series=[Series(
+                    name="accesses", marker="", y=[row.value for row in curve],
+                    x=[int(row.metric.removeprefix(_RANK)) for row in curve])],
+                note=f"top 1 % of the rows: {named['top_1_percent_share']:.0%} of accesses; "
+                     f"top 10 %: {named['top_10_percent_share']:.0%}")
 
-        save(grid(setting.datasets, [""], self.heading,
-                  f"{rows[0].mini_batch:,} samples on one node, no NIC, no model; "
-                  f"{of_samples(setting)}", draw), path)
+        return Chart(name=self.name, title=self.heading, columns=len(setting.datasets),
+                     setting=f"{rows[0].mini_batch:,} samples on one node, no NIC, no model; "
+                             f"{of_samples(setting)}",
+                     panels=[panel(dataset) for dataset in setting.datasets])
 
 
 EXHIBIT = _Skew("fig06", "Skew of the rows' use", demo=True,

@@ -2,18 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-
-from matplotlib.axes import Axes
 
 from sim.evaluation.setting import Setting
 from sim.evaluation.store import Results
 from sim.experiments.figures.captions import mini_batches, of_samples
 from sim.experiments.figures.exhibit import Figure
-from sim.experiments.figures.picture import COLOURS, grid, save
 from sim.experiments.figures.row import Row
 from sim.experiments.figures.section import Section
 from sim.experiments.figures.similarity import compared, similarities
+from sim.page.chart import COLOURS, Axis, Chart, Panel, Series
 
 __all__ = ["EXHIBIT"]
 
@@ -59,27 +56,29 @@ class _Similarity(Figure):
                                           ("similarity", "1"))]
         return rows
 
-    def draw(self, setting: Setting, results: Results, rows: Sequence[Row],
-             path: str | Path) -> None:
-        """Draw similarity over mini-batches; circles mark a new window."""
-        def draw(axes: Axes, dataset: str, _: str) -> None:
+    def chart(self, setting: Setting, results: Results, rows: Sequence[Row]) -> Chart:
+        """Return similarity over mini-batches; rings mark a new window."""
+        def panel(dataset: str) -> Panel:
+            lines = []
             for number, name in enumerate(_SHOWN):
                 own = [row for row in rows if row.dataset == dataset and row.system == name
                        and "_of_mini_batch_" in row.metric]
-                axes.plot(range(len(own)), [row.value for row in own], color=COLOURS[number],
-                          label=name, linewidth=1.4, marker="." if name != "file" else None)
+                lines.append(Series(name=name, x=list(range(len(own))), colour=COLOURS[number],
+                                    y=[row.value for row in own],
+                                    marker="circle" if name != "file" else ""))
                 if name == "graph":
-                    fresh = [(at, row.value) for at, row in enumerate(own)
+                    fresh = [at for at, row in enumerate(own)
                              if row.metric.startswith("similarity_after")]
-                    axes.plot(*zip(*fresh), "o", color=COLOURS[3], markersize=9, fillstyle="none",
-                              label="window refreshed")
-            axes.set_ylim(0, 1.05)
-            axes.set_xlabel("mini-batch", fontsize=9)
-            axes.set_ylabel("similarity: 1 - unique keys / accesses", fontsize=9)
+                    lines.append(Series(name="window refreshed", kind="point", marker="ring",
+                                        x=fresh, y=[own[at].value for at in fresh],
+                                        colour=COLOURS[3]))
+            return Panel(title=dataset, x=Axis("mini-batch"), series=lines,
+                         y=Axis("similarity: 1 - unique keys / accesses", bounds=(0, 1.05)))
 
-        save(grid(setting.datasets, [""], self.heading,
-                  f"window of 16 mini-batches, mini-batch {mini_batches(setting)}, all nodes; "
-                  f"{of_samples(setting)}", draw, height=3.2), path)
+        return Chart(name=self.name, title=self.heading, columns=len(setting.datasets), height=3.2,
+                     setting="window of 16 mini-batches, mini-batch "
+                             f"{mini_batches(setting)}, all nodes; {of_samples(setting)}",
+                     panels=[panel(dataset) for dataset in setting.datasets])
 
     def sections(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Section]:
         """Return a table of the algorithms: savings and cost."""

@@ -2,22 +2,21 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from sim.evaluation.fields import WORKLOADS
 from sim.evaluation.measure import JUDGED, speedup
 from sim.evaluation.point import Point, Task
 from sim.evaluation.setting import BASES, Setting
 from sim.evaluation.store import Results
+from sim.experiments.figures.captions import titled
 from sim.experiments.figures.exhibit import Figure
-from sim.experiments.figures.picture import COLOURS, grid, save
 from sim.experiments.figures.row import Row
 from sim.experiments.figures.section import Section
 from sim.experiments.sensitivity.cases import Case, cases_of, names_of, sets_by_workload
 from sim.experiments.sensitivity.constants import frozen_on
+from sim.page.chart import COLOURS, Axis, Chart, Panel, Series
 
 __all__ = ["EXHIBIT", "MOST_ERROR"]
 
@@ -25,12 +24,6 @@ MOST_ERROR = 0.03
 """Largest acceptable error of the interpolation."""
 
 _PERCENTILES = (5, 50, 95)
-
-_MARKS = ((0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5, 6, 8),
-          (0.25, 0.5, 0.7, 1, 1.4, 2, 3, 4, 6, 8, 12), (0.125, 0.25, 0.5, 1, 2, 4, 8, 16),
-          (0.01, 0.1, 1, 10, 100))
-"""Candidate ticks of an axis."""
-_MOST_MARKS = 9
 
 _SECTION = """\
 <h2>{{ title }}</h2>
@@ -98,19 +91,17 @@ class _MonteCarlo(Figure):
                          for which, error in errors.items()]
         return rows
 
-    def draw(self, setting: Setting, results: Results, rows: Sequence[Row],
-             path: str | Path) -> None:
-        """Draw a column of panels for each data set and a row of them for each workload."""
+    def chart(self, setting: Setting, results: Results, rows: Sequence[Row]) -> Chart:
+        """Return a column of panels for each data set and a row of them for each workload."""
         cases = list(cases_of(setting))
-
-        def fill(axes: Axes, dataset: str, workload: str) -> None:
-            of = [case for case in cases
-                  if (case.workload.name, case.workload.workload) == (dataset, workload)]
-            _fill(axes, results, of)
-
-        save(grid(setting.datasets, WORKLOADS, self.heading,
-                  f"{setting.draws:,} joint draws, {setting.nodes} nodes, NIC fidelity "
-                  f"{setting.fidelity}, {setting.gpu}", fill, height=3.4), path)
+        return Chart(
+            name=self.name, title=self.heading, columns=len(setting.datasets), height=3.4,
+            setting=f"{setting.draws:,} joint draws, {setting.nodes} nodes, NIC fidelity "
+                    f"{setting.fidelity}, {setting.gpu}",
+            panels=[_panel(titled(dataset, workload), results, [
+                case for case in cases
+                if (case.workload.name, case.workload.workload) == (dataset, workload)])
+                for workload in WORKLOADS for dataset in setting.datasets])
 
     def sections(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Section]:
         """Return the percentiles and the errors as tables."""
@@ -149,33 +140,28 @@ def _row(case: Case, metric: str, value: float | None, unit: str) -> Row:
     return Row.at(case.full, case.full.label, f"{case.workload.workload}_{metric}", value, unit)
 
 
-def _fill(axes: Axes, results: Results, cases: Sequence[Case]) -> None:
-    """Draw a violin for each software profile and baseline."""
-    names, place = [], 0
+def _panel(title: str, results: Results, cases: Sequence[Case]) -> Panel:
+    """Return a bar for each full system, software profile and baseline."""
+    names, low, median, high, nominal, colours = [], [], [], [], [], []
     for case in cases:
         for base in case.bases:
             found = _speedups(results, case, base)
-            names.append(f"{case.full.label},\n{case.full.cluster.software},\n"
-                         f"over\n{base.kind.name.removeprefix('bl-')}")
-            if found is not None:
-                colour = COLOURS[BASES.index(base.kind.name)]
-                drawn = axes.violinplot(np.log2(found), [place], widths=0.85, showextrema=False)
-                for body in drawn["bodies"]:  # type: ignore[attr-defined]
-                    body.set(facecolor=colour, edgecolor=colour, alpha=0.5)
-                low, middle, high = np.log2(np.percentile(found, _PERCENTILES))
-                axes.plot([place, place], [low, high], color="0.2", linewidth=1)
-                axes.plot([place - 0.2, place + 0.2], [middle, middle], color="0.2", linewidth=2)
-            if as_is := _as_is(results, case, base):
-                axes.plot(place, np.log2(as_is), marker="D", markersize=5, color="black",
-                          fillstyle="none")
-            place += 1
-    axes.axhline(0, color="0.2", linewidth=1)
-    axes.set_xticks(range(place), names, fontsize=7)
-    low, high = axes.get_ylim()
-    marks = next(there for marks in _MARKS if len(there := [
-        mark for mark in marks if low <= np.log2(mark) <= high]) <= _MOST_MARKS)
-    axes.set_yticks(np.log2(marks), [f"{mark:g}" for mark in marks])
-    axes.set_ylabel("speedup")
+            ends = [None] * 3 if found is None else np.percentile(found, _PERCENTILES).tolist()
+            for values, value in zip((low, median, high), ends):
+                values.append(value)
+            names.append(f"{case.full.label}, {case.full.cluster.software}, "
+                         f"{base.kind.name.removeprefix('bl-')}")
+            nominal.append(_as_is(results, case, base))
+            colours.append(COLOURS[BASES.index(base.kind.name)])
+    return Panel(title=title, horizontal=True, level=1, x=Axis("speedup", log=True), series=[
+        Series(name="5 % to 95 %", kind="bar", y=names, colour=colours, legend=False,
+               base=[end or 1 for end in low],
+               x=[None if end is None else end - start for start, end in zip(low, high)],
+               notes=["" if end is None else f"{start:.2f} to {end:.2f}"
+                      for start, end in zip(low, high)]),
+        Series(name="median", kind="point", marker="tick", x=median, y=names, colour="#000000"),
+        Series(name="nominal", kind="point", marker="ring", x=nominal, y=names,
+               colour="#000000")])
 
 
 def _shown(results: Results, case: Case, base: Point) -> dict[str, str]:
@@ -208,6 +194,6 @@ def _errors(results: Results, case: Case) -> dict[str, str]:
 
 EXHIBIT = _MonteCarlo(
     "montecarlo", "The full system's speedup when all uncertain constants are drawn together",
-    about="All uncertain constants vary together, log-uniform from half to double. Bars: median, "
-          "5 % and 95 %; diamonds: nominal. Draws share NIC runs; the CSV has the errors of the "
-          "interpolation between them.")
+    about="All uncertain constants vary together, log-uniform from half to double. Bars: 5 % to "
+          "95 % of the draws; lines: median; diamonds: nominal. Draws share NIC runs; the CSV has "
+          "the errors of the interpolation between them.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sim.experiments.figures.exhibit import Exhibit
 
-__all__ = ["HEAVY", "NAMES", "chosen", "demo_names", "exhibit", "in_words"]
+__all__ = ["HEAVY", "NAMES", "RESULTS", "chosen", "demo_names", "exhibit", "in_words"]
 
 NAMES: tuple[str, ...] = (
     "fig06",
@@ -43,6 +43,9 @@ NAMES: tuple[str, ...] = (
 
 HEAVY = ("tornado", "montecarlo", "phase_map", "en")
 """Names that take half an hour or more each on two processors; ``all`` omits them."""
+
+RESULTS = "results"
+"""Name of the page of results, see :mod:`sim.experiments.results`; it is made alone."""
 
 _MAPS = ("paper_like", "phase_map")
 """Names in the package ``maps``."""

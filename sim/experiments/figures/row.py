@@ -1,13 +1,11 @@
 """Values of a figure or table as rows, and as a CSV file."""
 
-import csv
-import io
 from dataclasses import dataclass, replace
 
 from sim.evaluation.point import Point
 from sim.experiments.figures.estimate import Estimate
 
-__all__ = ["COLUMNS", "Row", "csv_text"]
+__all__ = ["COLUMNS", "Row"]
 
 COLUMNS = ("dataset", "nodes", "mini_batch", "profile", "fidelity", "system", "metric", "value",
            "low", "high", "unit")
@@ -43,13 +41,3 @@ class Row:
         """Return the row of a value at a point."""
         return cls(point.workload.name, point.cluster.nodes, point.workload.samples,
                    point.cluster.software, point.system.fidelity, system, metric, value, unit)
-
-
-def csv_text(rows: list[Row]) -> str:
-    """Return rows as a CSV file with a header; a missing value is an empty field."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(["" if (value := getattr(row, name)) is None else value for name in COLUMNS]
-                     for row in rows)
-    return text.getvalue()

@@ -3,7 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from sim.experiments.figures.row import Row
+from sim.page.html import filled
 
 __all__ = ["Section", "section_of_rows"]
 
@@ -27,7 +30,7 @@ _ROWS = """\
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the page, above the pictures.
+    """A section of the page, below the figures.
 
     Members
     -------
@@ -36,6 +39,11 @@ class Section:
 
     template: str
     values: Mapping
+
+    @property
+    def html(self) -> Markup:
+        """The section as HTML."""
+        return filled(self.template, self.values)
 
 
 def section_of_rows(title: str, rows: Sequence[Row],

@@ -28,8 +28,6 @@ _MINI_BATCHES = 16
 
 _PLACEMENTS = ("rows", "row")
 _DEPTHS = (1, 4)
-_THREADS = (2,)
-_COMMUNICATORS = (2, 16)
 _WINDOWS = (4, 64)
 _SEEDS = 5
 _LEVELS = {"eager": (1, 2, 3), "tuned": (0, 1, 3)}
@@ -102,11 +100,8 @@ def _choices(setting: Setting, dataset: str, software: str, workload: str) -> It
     if workload == "inference":
         yield Knob("in flight", "", tuple(Change(f"{depth}", (("in_flight", depth),))
                                           for depth in _DEPTHS))
-        yield Knob("threads", "", tuple(Change(f"{threads}", (("threads", threads),))
-                                        for threads in _THREADS))
-        if software == "tuned":
-            yield Knob("communicators", "", tuple(
-                Change(f"{count}", (("communicators", count),)) for count in _COMMUNICATORS))
+        for name in ("threads", "communicators") if software == "tuned" else ():
+            yield Knob(name, "", (Change("1", (("fixed", (f"{name}=1",)),)),))
     yield Knob("kernels", "", tuple(Change(f"L{level}", (("kernels", level),))
                                     for level in _LEVELS[software]))
     # Whole windows: the trace of all of them is as long as the longest one requires.

@@ -103,6 +103,6 @@ EXHIBIT = _Tornado(
     "tornado", "Sensitivity of the full system's speedup",
     about="Every unverified or second-hand constant, halved and doubled, one at a time, for the "
           "full system and its baseline. Below them our choices: placement (default even), "
-          "mini-batches in flight (default: the fastest for each system), host threads (default "
-          "1), NCCL communicators of a GPU (default 1), mini-batches of a window (default 16), "
+          "mini-batches in flight, host threads and NCCL communicators of a GPU (default: the "
+          "fastest for each system), mini-batches of a window (default 16), "
           "and the seed.")

@@ -10,6 +10,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from host.model import Model
+from host.wire.indices import MOST_INDICES
 from sim.cluster.watchdog import StuckError
 from sim.torch.catching.process_group import exchanged
 from sim.torch.lookups.bags import Bags, pooled
@@ -79,6 +80,7 @@ class Session:
     caches: counts of local caches, by node, mini-batch and name in
         :data:`sim.torch.lookups.record.COUNTED`.
     uncached: mini-batches on NICs with disabled caches.
+    pooled: mini-batches that NICs pooled, because a share has too many slots for unique delivery.
     weighted: calls with weights.
     gradients: bags whose gradients returned.
     updates: number of updates by a fused optimizer, by its name.
@@ -106,7 +108,7 @@ class Session:
         self.written = Written()
         self.nic_optimizer = (RowUpdates(self.tables, self.updating, self.update)
                               if options.optimizer_on == "nic" else None)
-        self.weighted = self.gradients = self.uncached = 0
+        self.weighted = self.gradients = self.uncached = self.pooled = 0
         self.mistake: Exception | None = None
         self.first: Callable[[], None] = lambda: None
         self.over: Callable[[], None] = lambda: None
@@ -292,7 +294,8 @@ class Session:
         if not columns:
             return
         samples = samples_of(columns, tables)
-        nics = self._ready(waiting, int(samples.slots.max()))
+        nics = self._ready(waiting, int(samples.slots.max()),
+                           samples.share_slots(self.options.count))
         nics.begin(self._steps())
         with self._asking():
             answers = nics.look_up(samples)
@@ -304,8 +307,9 @@ class Session:
         self.verdicts["equal"] += int(same.sum())
         self.verdicts["different"] += int((~same).sum())
 
-    def _ready(self, waiting: list[_Waiting], slots: int) -> LookupNics:
-        """Return NICs that hold all tables, accept ``slots`` per sample, and cache no stale row."""
+    def _ready(self, waiting: list[_Waiting], slots: int, share: int) -> LookupNics:
+        """Return NICs that hold all tables, accept ``slots`` per sample and ``share`` per share,
+        and cache no stale row."""
         means = all(call.bags.pooling == "mean" for call in waiting)
         pooling = "mean" if means else "sum"
         changed, self.tables.changed = self.tables.changed, False
@@ -317,6 +321,8 @@ class Session:
                 self._retire("a table that they did not hold")
             elif slots > nics.sample_slots:
                 self._retire("a larger sample")
+            elif share > (nics.most_slots or share):
+                self._retire("a larger share")
             elif nics.model.pooling != pooling:
                 self._retire("another pooling")
             elif changed and nics.cached:
@@ -325,11 +331,13 @@ class Session:
                 self._retire("rows that PyTorch has stopped changing")
         if self._nics is None:
             options = self.options.cluster(len(self.tables.all), self.tables.dimension, slots,
-                                           ",".join(map(str, self.owners)) or None)
+                                           ",".join(map(str, self.owners)) or None,
+                                           share > MOST_INDICES)
             kind = TrainingNics if self.nic_optimizer else LookupNics
             self._nics = kind(options, self._model(pooling), self.tables.rows)
             self._addresses = self.tables.addresses
             self._caches = self._nics.cached
+        self.pooled += share > MOST_INDICES
         self.uncached += self._caches and not self._nics.cached
         return self._nics
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from host.model import Model
+from host.model import MOST_VALUES, Model
 
 __all__ = ["Chains", "with_mlps"]
 
@@ -34,18 +34,26 @@ class Chains:
             self._chain = []
 
 
-def with_mlps(model: Model, chains: Chains, dimension: int, like: Model) -> tuple[Model, list[str]]:
-    """Return ``model`` with the MLPs of a program, and notes on unrecognised MLPs.
+def with_mlps(model: Model, chains: Chains, like: Model) -> tuple[Model, list[str]]:
+    """Return ``model`` with the MLPs and the interaction of a program, and notes on unrecognised
+    MLPs.
 
-    The bottom MLP is the most frequent chain that ends in ``dimension`` values. The top MLP is the
-    most frequent chain that ends in a single value.
+    The top MLP is the most frequent chain that ends in a single value. The bottom MLP is the most
+    frequent chain with which the interaction has the width of the top MLP's input.
 
     like: model whose MLPs replace unrecognised MLPs.
     """
     chains.end()
-    bottom, top = (_most(chains, width) for width in (dimension, 1))
-    notes = []
-    if bottom is None or dimension == 1:
+    top, bottom, notes = _most(chains, 1), _most(chains, model.dimension), []
+    for kind, itself, width in _interactions(model, top[0] if top else 0):
+        chain = _most(chains, width)
+        if top is not None and chain is not None:
+            found = replace(model, dimension=width, dimensions=model.table_dimensions,
+                            dense=chain[0], bottom=chain[1:], top=top[1:], interaction=kind,
+                            interaction_itself=itself)
+            if found.interaction_width == top[0]:
+                return found, []
+    if bottom is None or model.dimension == 1:
         bottom = (like.dense, *like.bottom)
         notes.append(f"no bottom MLP was recognised: times assume the bottom MLP of {like.name}")
     if top is None:
@@ -53,21 +61,19 @@ def with_mlps(model: Model, chains: Chains, dimension: int, like: Model) -> tupl
         notes.append(f"no top MLP was recognised: times assume the top MLP of {like.name}")
     found = replace(model, dense=bottom[0], bottom=(*bottom[1:-1], model.dimension), top=top[1:])
     if top[0]:
-        kinds = [replace(found, interaction=kind, interaction_itself=itself)
-                 for kind, itself in (("dot", False), ("dot", True), ("cat", False))]
-        fitting = [each for each in kinds if _width(each, dimension) == top[0]]
-        if fitting:
-            return fitting[0], notes
+        assumed = {"dot": "dot products", "cat": "a concatenation"}[found.interaction]
         notes.append(f"the top MLP takes {top[0]} values, which fit neither dot products nor a "
-                     f"concatenation of {found.tables + 1} vectors: times assume dot products")
+                     f"concatenation of {found.tables + 1} vectors: times assume {assumed}")
     return found, notes
 
 
-def _width(model: Model, dimension: int) -> int:
-    """Return the width of the interaction for vectors of ``dimension`` values."""
-    vectors = model.tables + 1
-    more = dimension - model.dimension
-    return model.interaction_width + more * (vectors if model.interaction == "cat" else 1)
+def _interactions(model: Model, inputs: int) -> list[tuple[str, bool, int]]:
+    """Return interaction, whether it includes a vector with itself, and width of the dense vector,
+    for each interaction that a top MLP of ``inputs`` values allows."""
+    dots = [("dot", itself, model.dimension) for itself in (False, True)
+            if not model.dimensions and model.dimension > 1]
+    joined = inputs - sum(model.table_dimensions)
+    return [*dots, *([("cat", False, joined)] if 1 < joined <= MOST_VALUES else [])]
 
 
 def _most(chains: Chains, width: int) -> tuple[int, ...] | None:

@@ -6,22 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from host.model import padded
 from host.wire.rows import GivenRows
-from rtl.config import LANES
 from sim.torch.lookups.bags import Bags
 from sim.torch.lookups.memory import Held, known, storage_of, trim
 from sim.torch.lookups.place import place
 
-__all__ = ["Table", "Tables", "padded"]
-
-
-def padded(dimension: int) -> int:
-    """Return the dimension of a NIC for vectors of ``dimension`` values: 4, 8 or a multiple of 16.
-    """
-    for held in (4, 8):
-        if dimension <= held:
-            return held
-    return -(-dimension // LANES) * LANES
+__all__ = ["Table", "Tables"]
 
 
 @dataclass(frozen=True, eq=False)

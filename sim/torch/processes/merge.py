@@ -42,7 +42,7 @@ class Seen:
     rank, size: rank of the process and number of processes; None and 1 for a single process.
     tables: tables as plain values.
     record, chains, comparison, verdicts, latencies, row_times, counts, resets, updates, written,
-        weighted, gradients, uncached: see :class:`sim.torch.catching.session.Session`.
+        weighted, gradients, uncached, pooled: see :class:`sim.torch.catching.session.Session`.
     missed: number of lookups that were not caught, by source line and reason.
     collectives: collectives of this process, as plain values.
     exit_status: exit status of its script.
@@ -66,6 +66,7 @@ class Seen:
     weighted: int
     gradients: int
     uncached: int
+    pooled: int
     missed: Counter[tuple[str, str]]
     collectives: list[dict]
     exit_status: int = 0
@@ -77,7 +78,7 @@ class Seen:
         """Return the observations of an ended session."""
         session.record.cached(caches_of(session))
         same = ("chains", "comparison", "verdicts", "latencies", "counts", "resets", "updates",
-                "row_times", "written", "weighted", "gradients", "uncached")
+                "row_times", "written", "weighted", "gradients", "uncached", "pooled")
         return cls(rank=rank, size=size, tables=[table.to_json() for table in session.tables.all],
                    record=session.record.without_rows(), missed=capture.missed,
                    collectives=collectives(), exit_status=exit_status,
@@ -87,7 +88,7 @@ class Seen:
     def counted(cls, rank: int | None, size: int) -> "Seen":
         """Return empty observations of a process, for `add`."""
         return cls(rank, size, [], Record(), Chains(), Comparison(), {"equal": 0, "different": 0},
-                   [], [], Counter(), Counter(), Counter(), Written(), 0, 0, 0, Counter(), [],
+                   [], [], Counter(), Counter(), Counter(), Written(), 0, 0, 0, 0, Counter(), [],
                    silent=True)
 
     def add(self, counts: Counts) -> None:
@@ -164,7 +165,7 @@ def _merged(parts: Sequence[Seen]) -> Seen:
         **{name: _summed([getattr(part, name) for part in parts])
            for name in ("counts", "resets", "updates", "missed")},
         **{name: sum(getattr(part, name) for part in parts)
-           for name in ("weighted", "gradients", "uncached")},
+           for name in ("weighted", "gradients", "uncached", "pooled")},
         collectives=_collectives(parts),
         exit_status=next((part.exit_status for part in parts if part.exit_status), 0))
 
@@ -267,7 +268,7 @@ def with_nics(parts: list[Seen], nics: Session) -> None:
     part."""
     parts[0] = replace(parts[0], verdicts=nics.verdicts, latencies=nics.latencies,
                        row_times=nics.row_times, counts=nics.counts,
-                       resets=nics.resets, uncached=nics.uncached)
+                       resets=nics.resets, uncached=nics.uncached, pooled=nics.pooled)
     for part in parts:
         if part.rank is not None:
             part.record.cached(caches_of(nics, part.rank))

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from gen.base.files import write_whole
 from host.systems import PHASES
-from sim.experiments.page.page import embedded
 from sim.files.pictures import write_picture
+from sim.page.html import embedded
 
 __all__ = ["write_report"]
 

@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 import torch
 
+from host.wire.indices import MOST_INDICES
 from sim.torch.lookups.dense import Chains
 from sim.torch.lookups.record import COUNTED, Kept
 from sim.torch.options import TorchOptions
@@ -155,6 +156,9 @@ def _notes(seen: Seen, parts: Sequence[Seen], options: TorchOptions,
     if seen.uncached:
         notes.append(f"the NICs' caches were off in {seen.uncached:,} mini-batches, because "
                      f"PyTorch had changed rows")
+    if seen.pooled and options.system == "EN":
+        notes.append(f"NICs delivered pooled vectors in {seen.pooled:,} mini-batches: deliver "
+                     f"unique supports at most {MOST_INDICES:,} slots in a share")
     padding = sum(table["padding"] > 0 for table in seen.tables)
     if padding:
         notes.append(f"vectors of {padding} tables are padded with zeros to a dimension of the "

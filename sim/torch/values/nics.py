@@ -10,6 +10,7 @@ from host.model import Model
 from host.placement.shard import ShardPlan
 from host.samples import Samples
 from host.timing.clock import CYCLE_NS
+from host.wire.indices import MOST_INDICES
 from host.wire.rows import GivenRows
 from rtl.config import NicConfig, preset
 from rtl.formats import Status
@@ -54,6 +55,7 @@ class LookupNics:
     model: model with run-time settings applied.
     sample_slots: most slots of a sample.
     cached: True if the caches are on.
+    most_slots: most slots of a share; None if it is not limited.
     latencies: time of each mini-batch in microseconds, from the first query at a host to the last
         result.
     caches: counts of local caches by mini-batch, once the cluster has ended.
@@ -81,6 +83,7 @@ class LookupNics:
         self.ready = float(self.simulation.start)
         self.steps = self._samples = 0
         self.sample_slots = config.sample_slots
+        self.most_slots = MOST_INDICES if runtime.deliver == "unique" else None
         self.cached = runtime.local_cache or runtime.remote_cache
         self.latencies: list[float] = []
         self._by_step = CacheCounts(self.simulation.registers)

@@ -22,7 +22,7 @@ from tests.host.calibrate.fake_torch import FakeTorch
 
 GPU = GpuProfile("real", 5.0, 800.0, 64, 4, 12.0, 1.5, 0.7, 1.0, 1.0)
 PCIE = PcieProfile("real", 0.42, 11.0)
-SOFTWARE = SoftwareProfile("real", 9.0, 300.0, 4.0, 0.3, 6.0, 2.5, True, 7.0, 0.2, True, True, 2,
+SOFTWARE = SoftwareProfile("real", 9.0, 300.0, 4.0, 0.3, 6.0, 2.5, True, 7.0, True, True, 2,
                            "nccl")
 
 
@@ -139,8 +139,8 @@ def test_without_cuda_it_says_so(monkeypatch, capsys, torch):
         "host.calibrate: gpu requires a CUDA device, but PyTorch found no device\n")
     monkeypatch.setitem(sys.modules, "torch", None)
     assert _complaint(capsys, "gpu") == (
-        "host.calibrate: host.calibrate gpu requires PyTorch: install the extra with "
-        "pip install 'embernic[torch]'\n")
+        "host.calibrate: host.calibrate gpu requires PyTorch: install the extra in "
+        "the repository with pip install --editable '.[torch]'\n")
 
 
 @pytest.mark.parametrize("arguments, message", [

@@ -144,3 +144,28 @@ def test_two_switch_levels_bind_where_the_upper_has_less():
     topology = Topology(load_profile("topology_leaf_spine", TopologyProfile))
     assert topology.link_us(topology.uniform(1000)) == pytest.approx(
         [127 / 11.96, 16 * 112 / 95.7])
+
+
+def test_an_exchange_by_rail_has_fewer_peers():
+    nccl = load_profile("nccl_network", NcclProfile)
+    topology = Topology(load_profile("topology_zionex", TopologyProfile))
+    rng = np.random.default_rng(1)
+    direct, rail = (NcclCollectives(nccl, topology, by_rail) for by_rail in (False, True))
+    small = rng.integers(1, 100, (128, 128)).astype(float)
+    # 15 rounds of 8 peers; by rail two, and another base.
+    hop = nccl.hop_ll_us
+    assert direct.all_to_all(small).overhead_us == pytest.approx(
+        nccl.base_ll_us + 15 * hop + nccl.local_hop_ll_us)
+    assert rail.all_to_all(small).overhead_us == pytest.approx(
+        2 * nccl.base_ll_us + 2 * hop + nccl.local_hop_ll_us)
+    assert rail.further_us(small) == pytest.approx(15 / 8 * hop + 7 / 8 * nccl.local_hop_ll_us)
+    # Same bytes of the network. Inside a host the bytes of a GPU go to the seven others.
+    busiest = direct.topology.link_us(small)[1] / nccl.ll_fraction
+    inside = (small.sum(axis=1).max() / 300e3) / nccl.ll_fraction
+    assert busiest < rail.all_to_all(small).work_us < busiest + 2 * inside
+    # Where the bytes of the second move would take longer than its rounds save, it is left out.
+    pair = Topology(replace(topology.profile, levels=(topology.profile.levels[0], replace(
+        topology.profile.levels[1], joins=2))))
+    large = pair.uniform(1e7)
+    assert NcclCollectives(nccl, pair, True).all_to_all(large) == NcclCollectives(
+        nccl, pair).all_to_all(large)

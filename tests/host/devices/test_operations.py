@@ -29,6 +29,15 @@ def test_rows_move_whole_accesses():
     assert Operation("x", rows=10, row_bytes=65).row_traffic(64) == 1280
 
 
+def test_a_kernel_for_tables_of_several_dimensions():
+    narrow, wide = tables.gather(10, 5, 4, fused=True), tables.gather(20, 4, 32, fused=True)
+    both = narrow.with_work(wide).with_work(narrow)
+    assert both.row_traffic(64) == 640 + 20 * 128 + 640
+    assert both.streamed_bytes == 2 * narrow.streamed_bytes + wide.streamed_bytes
+    assert both.flops == 2 * narrow.flops + wide.flops
+    assert (both.operators, both.kernels, both.fused_embedding) == (1, 1, True)
+
+
 def test_what_training_does_with_rows():
     # 8 passes of 8 bits over 8 bytes of key and 8 of index, read and written.
     assert tables.unique(1000).streamed_bytes == 1000 * (8 * 2 * 16 + 8 + 48)

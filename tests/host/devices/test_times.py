@@ -16,18 +16,26 @@ from host.timing.clock import CYCLE_NS
 from host.timing.gpu import GpuLookups, GpuMlp
 from tests.host.devices.devices import CPU, EAGER, GPU, PCIE, TUNED
 
-LONG = Operation("long", streamed_bytes=3e6)  # 30 us on the GPU
+LONG = Operation("long", streamed_bytes=3e6)  # 1 + 30 us on the GPU
 SHORT = Operation("short")  # a kernel of 1 us
 
 
 def test_roofline_takes_the_slowest():
     gpu = GpuTime(GPU, EAGER)
-    assert gpu.work_us(LONG) == 30.0
-    assert gpu.work_us(replace(LONG, flops=5e7)) == 50.0
+    assert gpu.work_us(LONG) == 31.0
+    assert gpu.work_us(replace(LONG, flops=5e7)) == 51.0
     assert gpu.work_us(SHORT) == 1.0
     assert gpu.work_us(replace(SHORT, kernels=40)) == 40.0
     # 100,000 rows of 16 bytes are 64 each.
-    assert gpu.work_us(Operation("rows", rows=100_000, row_bytes=16)) == 64.0
+    assert gpu.work_us(Operation("rows", rows=100_000, row_bytes=16)) == 65.0
+
+
+def test_reads_in_sequence_wait_for_each_other():
+    gpu = GpuTime(replace(GPU, read_us=0.5), EAGER)
+    assert gpu.work_us(replace(SHORT, reads=2)) == 2.0
+    assert gpu.work_us(replace(SHORT, reads=2, operators=3, kernels=3)) == 6.0
+    assert gpu.work_us(replace(LONG, reads=2)) == 31.0  # while the bytes move
+    assert gpu.kernels(tables.gather(10, 10, 16)).us == 2.0
 
 
 def test_fractions_of_the_rates():
@@ -42,13 +50,14 @@ def test_fractions_of_the_rates():
 def test_eager_calls_hide_behind_long_kernels_and_short_kernels_behind_calls():
     gpu = GpuTime(GPU, EAGER)
     # Called at 10, started at 14.
-    assert gpu.run(LONG) == Cost(44.0, 14.0, {"gpu": 30.0, "gpu_memory": 30.0, "cpu": 10.0})
+    assert gpu.run(LONG) == Cost(45.0, 14.0, {
+        "gpu": 31.0, "gpu_memory": 30.0, "cpu": 10.0})
     # Called at 10, 20, 30; the last starts at 34.
     assert gpu.run(SHORT, SHORT, SHORT) == Cost(35.0, 32.0,
                                                 {"gpu": 3.0, "gpu_memory": 0.0, "cpu": 30.0})
-    # The short operation's call ends at 20, but the GPU is busy until 44.
-    assert gpu.run(LONG, SHORT).us == 45.0
-    assert gpu.run(SHORT, LONG).us == 20 + 4 + 30
+    # The short operation's call ends at 20, but the GPU is busy until 45.
+    assert gpu.run(LONG, SHORT).us == 46.0
+    assert gpu.run(SHORT, LONG).us == 20 + 4 + 31
     # Five tables are five calls.
     assert gpu.run(replace(SHORT, operators=5, kernels=5)).us == 55.0
     assert gpu.run(replace(SHORT, fused_embedding=True)).us == 105.0
@@ -59,7 +68,7 @@ def test_eager_calls_hide_behind_long_kernels_and_short_kernels_behind_calls():
 def test_a_graph_is_launched_once():
     gpu = GpuTime(GPU, TUNED)
     assert gpu.run(SHORT, LONG, replace(SHORT, operators=5, kernels=5)) == Cost(
-        5 + 4 + 36.0, 9.0, {"gpu": 36.0, "gpu_memory": 30.0, "cpu": 5.0})
+        5 + 4 + 37.0, 9.0, {"gpu": 37.0, "gpu_memory": 30.0, "cpu": 5.0})
     assert gpu.run(replace(SHORT, fused_embedding=True)).us == 10.0
     assert gpu.run() == Cost()
 
@@ -116,9 +125,12 @@ def test_what_kernels_fill():
     # Each of two calls has half of it.
     assert gpu.share(Operation("x", streamed_bytes=4000, operators=2, kernels=2)) == 0.2
     each = gpu.kernels(Operation("x", streamed_bytes=4e5, operators=2, kernels=2))
-    assert (each.us, each.share, each.memory_share) == (2.0, 1.0, 1.0)
+    # A kernel's fixed time uses neither multiprocessors nor memory.
+    assert (each.us, each.share, each.memory_share) == pytest.approx((3.0, 2 / 3, 2 / 3))
     short = gpu.kernels(Operation("x", streamed_bytes=25_000))
-    assert (short.us, short.share, short.memory_share) == (1.0, 1.0, 0.25)
+    assert (short.us, short.share, short.memory_share) == (1.25, 0.2, 0.2)
+    # A kernel holds at least one multiprocessor.
+    assert gpu.kernels(SHORT).share == 0.1
 
 
 def test_products_run_on_the_multiprocessors_that_their_tiles_fill():
@@ -126,6 +138,9 @@ def test_products_run_on_the_multiprocessors_that_their_tiles_fill():
     work = dense.product(64, 1000, 128)  # two tiles
     assert work.tiles == 2 and gpu.share(work) == 0.2
     assert gpu.compute_us(work) == pytest.approx(2 * 64 * 1000 * 128 / 1e6 / 0.2)
+    # A row takes as long as the 64 rows of a tile.
+    assert gpu.compute_us(dense.product(1, 1000, 128)) == gpu.compute_us(work)
+    assert gpu.compute_us(dense.linear(1, 1000, 128)) == gpu.compute_us(work)
     assert dense.product(65, 8, 64, batch=3).tiles == 6
     # Eleven tiles are two waves of ten, of which nine are idle in the second.
     waves = dense.product(64, 1000, 11 * 64)
@@ -134,7 +149,7 @@ def test_products_run_on_the_multiprocessors_that_their_tiles_fill():
     full = dense.product(640, 1000, 640)
     assert gpu.share(full) == 1.0 and gpu.compute_us(full) == pytest.approx(
         2 * 640 * 1000 * 640 / 1e6)
-    # In one kernel, layers take the sum of their times, without a kernel's least time.
+    # In one kernel, layers take the sum of their times, without kernel_us.
     layers = MODELS["kaggle"].bottom_layers
     one, = dense.mlp(32, layers, 3)
     assert gpu.compute_us(one) == pytest.approx(

@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from host.devices.ring import Ring
 from host.devices.topology import Level, Topology, TopologyProfile
 from host.timing.network import NetworkProfile
 from host.toml.profile import load_profile
@@ -79,6 +80,28 @@ def test_queues_never_beat_the_busiest_link_and_a_good_order_comes_near(profile)
     assert bound < max(ends) < 2.5 * bound
 
 
+def test_links_of_a_group_carry_equal_parts_of_its_endpoints():
+    network = load_profile("ethernet_100g_switch", NetworkProfile)
+    inside = load_profile("topology_dgx_a100", TopologyProfile).levels
+    one, four, eight = (Topology(TopologyProfile.of(network, 2, inside=inside, nics=nics))
+                        for nics in (1, 4, 8))
+    rate = 12.5e3 * 1472 / 1538
+    traffic = one.uniform(rate)
+    assert [each.link_us(traffic)[1] for each in (one, four, eight)] == pytest.approx(
+        [8 * 8, 2 * 8, 8])
+    assert one.link_us(traffic)[0] == eight.link_us(traffic)[0] == pytest.approx(15 * rate / 240e3)
+    # A single GPU has its own link only.
+    alone = np.zeros((16, 16))
+    alone[0, 8:] = rate
+    assert one.link_us(alone)[1] == eight.link_us(alone)[1] == pytest.approx(8)
+    # Messages of two GPUs wait for each other only at a shared link.
+    for topology, end in ((one, 2.0), (eight, 1.0)):
+        ends = [topology.send(0.0, gpu, 8 + gpu, rate) for gpu in (0, 1)]
+        assert ends[1] == pytest.approx(end + network.one_way_us, rel=0.06)
+    # Rings share the links.
+    assert Ring(one, 1e9).moving_us == pytest.approx(8 * Ring(eight, 1e9).moving_us, rel=1e-6)
+
+
 def test_one_level_of_a_network():
     network = load_profile("ethernet_100g_switch", NetworkProfile)
     profile = TopologyProfile.of(network, 16)
@@ -100,6 +123,9 @@ def test_the_topologies_of_128_that_ship():
     (lambda: Level("x", 0, 1.0, 1.0), "joins must be at least 1"),
     (lambda: Level("x", 1, 0.0, 1.0), "bandwidth_gb_s must be above 0"),
     (lambda: Level("x", 1, 1.0, 0.0), "one_way_us must be above 0"),
+    (lambda: Level("x", 1, 1.0, 1.0, links=0), "links must be at least 1"),
+    (lambda: TopologyProfile("x", (Level("a", 4, 1.0, 1.0), Level("b", 2, 1.0, 1.0, links=3))),
+     r"levels\[1\].links must divide the 4 endpoints of a group, not 3"),
     (lambda: TopologyProfile("x", ()), "levels must contain"),
     (lambda: TopologyProfile("x", (Level("a", 5000, 1.0, 1.0),)), "levels must join at most 4096"),
     (lambda: TopologyProfile("x", (Level("a", 2, 1.0, 1.0), Level("b", 2, 1.0, 1.0, True))),

@@ -24,10 +24,10 @@ FAST = 1e12
 MODEL = Model((10, 10), 4, 2, (4,), (1,))
 EAGER = SoftwareProfile("eager", operator_us=10, fused_embedding_us=100, launch_call_us=4,
                         doorbell_us=1, copy_us=5, synchronize_us=3, graphs=False, graph_us=0,
-                        graph_node_us=0, fused_embedding=False, packed_inputs=False, kernels=0,
+                        fused_embedding=False, packed_inputs=False, kernels=0,
                         collective="mpi")
-TUNED = replace(EAGER, name="tuned", graphs=True, graph_us=6, graph_node_us=0.25,
-                fused_embedding=True, packed_inputs=True, collective="nccl")
+TUNED = replace(EAGER, name="tuned", graphs=True, graph_us=6, fused_embedding=True,
+                packed_inputs=True, collective="nccl")
 
 
 def devices(nodes: int = 2, software: SoftwareProfile = EAGER) -> Devices:
@@ -44,7 +44,7 @@ def devices(nodes: int = 2, software: SoftwareProfile = EAGER) -> Devices:
         GpuTime(GpuProfile("gpu", 1.0, FAST, 64, 4, FAST, 2.0, multiprocessors=4), software),
         CpuTime(CpuProfile("cpu", 1, FAST, FAST, 64, FAST, 6.0)), copies,
         MpiCollectives(mpi, topology, call_us=6.0), MpiCollectives(mpi, topology, call_us=10.0),
-        NcclCollectives(nccl, topology))
+        NcclCollectives(nccl, topology), topology)
 
 
 def workload(nodes: int = 2, rows=((1, 2), (1, 3)), model: Model = MODEL) -> Workload:

@@ -18,16 +18,18 @@ from host.systems import (
     bl_tuned,
     breakdown,
     cpu_mpi,
+    every,
     least_interval_us,
+    near,
     schedule,
-    tunings,
+    tuning_variants,
     workload_of,
 )
 from host.systems.charge import longest_us
 from tests.host.systems.simple import MODEL, TUNED, devices, workload
 
 INFERENCE, TRAINING = StepOptions(), StepOptions(training=True)
-NOTHING = Tuning(False, False, False, False, False, 0, host_indices=True)
+NOTHING = Tuning(False, "mpi", False, False, False, 0, host_indices=True)
 
 
 def phases(step) -> dict:
@@ -103,19 +105,21 @@ def test_every_tuning_is_tried_once():
     """There are three ways to look up, two of the bottom MLP, six thresholds. Gradients in buckets
     are for training only, exchanges of two mini-batches in one call for inference only.
 
-    With NCCL, indices are deduped or not, grouped or not, or exchanged between hosts. With MPI,
-    they are deduped or exchanged between hosts.
+    With NCCL, indices are deduped or not, grouped or not, or exchanged between hosts; there are one
+    or two communicators, and in inference one collective for a graph or several. With MPI,
+    indices are deduped or exchanged between hosts. Each with one or two threads.
     """
-    for training, exchanges, more in ((False, 5 + 2, 1), (True, 3 + 2, 2)):
-        every = list(tunings(training))
-        assert len(every) == len(set(every)) == 3 * 2 * 6 * exchanges * more
-        assert {tuning.buckets for tuning in every} == {False, training}
-        assert {tuning.grouped for tuning in every} == {False, not training}
-        near = set(tunings(training, Tuning()))
-        assert Tuning() in near and near < set(every)
-        # Any library, and at most two other members.
-        assert Tuning(nccl=False, overlap=False, copied_rows=0) in near
-        assert Tuning(fused=False, overlap=False, copied_rows=0) not in near
+    for training, exchanges, more in ((False, (4 + 1) * 2 * 2 + 2, 2), (True, (3 + 2) * 2, 4)):
+        variants = tuning_variants(training)
+        found = every(Tuning(), variants, training)
+        assert len(found) == len(set(found)) == 3 * 2 * 6 * exchanges * more
+        assert {tuning.buckets for tuning in found} == {False, training}
+        for name in ("grouped", "one_collective"):
+            assert {getattr(tuning, name) for tuning in found} == {False, not training}
+        close = set(near(Tuning(), variants, 2))
+        assert Tuning() in close and set(found) & close < set(found)
+        assert Tuning(overlap=False, copied_rows=0) in close
+        assert Tuning(fused=False, overlap=False, copied_rows=0) not in close
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4, 16])
@@ -157,7 +161,7 @@ def test_what_each_optimisation_saves_where_it_is_about():
         return longest_us(bl_tuned(of, d, options, replace(everything, **changed)))
 
     # Four copies and two waits against a base and a hop: MPI needs more.
-    assert us() < us(nccl=False)
+    assert us() < us(exchange="mpi")
     # If all tables are copied, there are no exchanges.
     assert us(copied(w)) < us()
     # The bottom MLP, 4 us and a launch, hides behind the exchanges.

@@ -3,6 +3,7 @@
 import pytest
 
 from host.systems import Devices
+from host.systems.devices import profiles_of
 
 
 def test_scaled_constants_reach_the_models():
@@ -33,3 +34,15 @@ def test_one_profile_charges_every_system_alike():
 def test_kernels_do_as_much_as_the_software_or_the_caller_says():
     assert (Devices.load(4).kernels, Devices.load(4, "tuned").kernels) == (0, 2)
     assert Devices.load(4, kernels=3).kernels == 3
+
+
+def test_a_gpu_with_a_measured_link_is_not_charged_for_the_smartnics():
+    d = Devices.load(4, "tuned_h100", "gpu_h100")
+    assert d.copies.pcie.name == "pcie_h100" and d.copies.pcie.bandwidth_gb_s == 54.7331
+    assert d.pcie.name == "pcie_gen3x16"  # of the SmartNIC
+    assert d.link_share == pytest.approx(12.5 / 54.7331)
+    assert Devices.load(4, scaled=[("pcie_gen3x16.bandwidth_gb_s", 0.5)]).copies.pcie.name == \
+        "pcie_gen3x16"
+    assert Devices.load(4, gpu="gpu_h100", link="pcie_gen3x16").copies.pcie.name == "pcie_gen3x16"
+    assert "pcie_h100" in profiles_of("tuned_h100", "gpu_h100")
+    assert "pcie_h100" not in profiles_of("tuned", "gpu_rtx8000")

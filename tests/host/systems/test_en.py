@@ -17,8 +17,10 @@ from host.systems import (
     breakdown,
     delivery_of,
     en,
-    en_tunings,
+    en_variants,
+    every,
     fixed_of,
+    open_variants,
     schedule,
 )
 from host.systems.charge import longest_us
@@ -183,7 +185,8 @@ def test_every_set_of_options_adds_up(options, software):
                   {"relaunch": True}):
         if fixed.get("relaunch") and (options.training or not software.graphs):
             continue
-        for tuning in en_tunings(options.training, fixed):
+        for tuning in every(EnTuning(**fixed), open_variants(
+                en_variants(options.training), fixed), options.training):
             found = step(tuning, nic, options, SOME if tuning.copied_rows else OWN,
                          sound(software))
             times = schedule([found])
@@ -253,17 +256,17 @@ def test_options_that_do_not_go_together():
     assert not EnTuning(relaunch=True, ring=False).possible()
     with pytest.raises(ValueError, match="deliver must be one of"):
         EnTuning(deliver="all")
-    with pytest.raises(ValueError, match="en must name one of"):
-        fixed_of(("rings=true",))
+    with pytest.raises(ValueError, match="fixed must name one of"):
+        fixed_of(EnTuning, ("rings=true",))
     with pytest.raises(ValueError, match="ring must be true or false, not 'yes'"):
-        fixed_of(("ring=yes",))
+        fixed_of(EnTuning, ("ring=yes",))
     with pytest.raises(ValueError, match="copied_rows must be at least 0, not -1"):
-        fixed_of(("copied_rows=-1",))
-    with pytest.raises(ValueError, match="copied_rows must be a number"):
-        fixed_of(("copied_rows=\uff18",))
+        fixed_of(EnTuning, ("copied_rows=-1",))
+    with pytest.raises(ValueError, match="copied_rows must be an integer"):
+        fixed_of(EnTuning, ("copied_rows=\uff18",))
     with pytest.raises(ValueError, match="consistent options"):
-        en_tunings(True, {"deliver": "interaction"})
-    assert fixed_of(("ring=false", "copied_rows=100", "deliver=pooled")) == {
+        every(EnTuning(deliver="interaction"), (), True)
+    assert fixed_of(EnTuning, ("ring=false", "copied_rows=100", "deliver=pooled")) == {
         "ring": False, "copied_rows": 100, "deliver": "pooled"}
     with pytest.raises(ValueError, match="slots of a share must be at most 65534"):
         step(own=Delivery(65_535, 65_535, 7))

@@ -96,9 +96,10 @@ def test_gathers_occupy_the_gpu_and_its_memory():
     found, plain = (schedule([smartnic(workload(), slow, INFERENCE, times)]).busy
                     for times in (nic, NIC))
     each = slow.gpu.kernels(gather(5, 5, MODEL.dimension))  # a gather of five rows
-    assert 10 < each.us < 25 and each.memory_share == 1
+    assert 10 < each.us < 25 and 0.8 < each.memory_share < 1
     assert found["gpu"] - plain["gpu"] == pytest.approx(2 * each.us * each.share)
-    assert found["gpu_memory"] - plain["gpu_memory"] == pytest.approx(2 * each.us)
+    assert found["gpu_memory"] - plain["gpu_memory"] == pytest.approx(
+        2 * each.us * each.memory_share)
 
 
 def test_pcie_and_the_network_carry_what_the_nic_moves():

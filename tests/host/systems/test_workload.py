@@ -1,16 +1,30 @@
 """Counts of mini-batches against plain loops."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from host.data.generator import generate
 from host.model import MODELS, Model
 from host.placement.shard import ShardPlan
-from host.samples import Samples
-from host.systems import workload_of
+from host.samples import Samples, rechunk
+from host.systems import (
+    Devices,
+    StepOptions,
+    Tuning,
+    Workload,
+    bl_paper,
+    bl_tuned,
+    cpu_mpi,
+    every,
+    tuning_variants,
+    workload_of,
+)
+from host.systems.tables import bytes_of, copied_values, vector_bytes
 from rtl.formats import DescriptorKind
 from tests.host.systems.simple import MODEL, workload
 
@@ -57,6 +71,50 @@ def test_counts_are_those_of_a_plain_loop(nodes, placement, bags, copies):
     assert found.unique.tolist() == [len(set().union(*(line[owner] for line in requested)))
                                      for owner in range(nodes)]
     assert found.distinct == len(set(keys))
+
+
+def mixed(seed: int, nodes: int = 3, copied: int = 0, dimensions=(16, 64, 16, 32)) -> Workload:
+    """Return the workload of four tables of three dimensions, of which each node has some."""
+    rng = np.random.default_rng(seed)
+    model = Model((9, 40, 7, 30), 16, 1, (16,), (1,), bags=((0, 3), (1, 5), (1, 1), (2, 2)),
+                  interaction="cat", dimensions=dimensions)
+    (samples,) = rechunk(generate(model, 30, int(rng.integers(9))), 30)
+    return workload_of(samples, model, ShardPlan.deal(model, nodes).with_copies(copied))
+
+
+@pytest.mark.parametrize("copied", [0, 9])
+def test_counts_of_each_dimension_are_those_of_its_tables_alone(copied):
+    found = mixed(1, copied=copied)
+    assert [dimension for dimension, _ in found.by_dimension] == [16, 32, 64]
+    for name in ("lookups", "bags", "requested", "unique", "tables"):
+        assert (sum(getattr(part, name) for _, part in found.parts) == getattr(found, name)).all()
+    assert sum(part.distinct for _, part in found.parts) == found.distinct
+    assert found.parts[2][1].lookups.sum() and (bytes_of(found, "lookups") == sum(
+        4 * dimension * part.lookups for dimension, part in found.parts)).all()
+    assert copied_values(found) == (16 * (9 + 7) if copied else 0)
+    same = mixed(1, copied=copied, dimensions=(64,) * 4)
+    assert not same.by_dimension and same.lookups.tolist() == found.lookups.tolist()
+    assert bytes_of(same, "bags").tolist() == (256 * same.bags).tolist()
+    assert vector_bytes(found) == vector_bytes(same) == 256
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_baselines_move_no_padding(training):
+    """Each baseline is cheaper than with padding, and dearer than with the least dimension."""
+    step, d = StepOptions(training), Devices.load(2, "tuned", "gpu_rtx8000")
+    slim, own, padded = (mixed(2, nodes=2, dimensions=of) for of in (
+        (16,) * 4, (16, 64, 16, 32), (64,) * 4))
+    found = every(Tuning(), tuning_variants(training, copied_rows=(0,)), training)
+    for build in (cpu_mpi, bl_paper, *(partial(bl_tuned, tuning=each)
+                                       for each in found[::len(found) // 20])):
+        costs = []
+        for w in (slim, own, padded):
+            stages = build(w, d, step).stages
+            costs.append([sum(share * stage.us for stage in stages
+                              for resource, share in stage.uses if resource == name)
+                          for name in ("link", "gpu_memory", "cpu_memory")])
+        for least, mine, most in zip(*costs):
+            assert least == most == 0 or least < mine < most
 
 
 @pytest.mark.parametrize("placement", ["even", "rows", "lookups"])

@@ -65,6 +65,10 @@ def test_those_that_ship():
         assert isinstance(load_cluster(name), Cluster) and load_cluster(name).name == name
     paper = load_cluster("paper")
     assert (paper.nodes, paper.gpu.name, paper.nic.config) == (4, "gpu_rtx8000", "kaggle")
+    shape = {name: (found.nodes, found.gpus, found.nics, found.network.bandwidth_gbit_s)
+             for name in cluster_names() if (found := load_cluster(name)).gpus > 1}
+    assert shape == {"two_hosts": (2, 8, 1, 100.0), "zionex": (16, 8, 8, 200.0)}
+    assert load_cluster("a100").software == "tuned" and load_cluster("a100").gpu_link
     assert load_cluster("direct_pair").nic.settings == ("local_cache_rows=64",)
     with pytest.raises(ValueError, match=r"cluster must be one of a100, .* or a TOML file, not 'n"):
         load_cluster("none")
@@ -79,10 +83,15 @@ def test_those_that_ship():
     ("nodes = 2", "nodes = 2.5", "nodes must be an integer, not 2.5"),
     ("nodes = 2", "nodes = 9", "nodes must be between 1 and 8, those of config tiny, not 9"),
     ("nodes = 2", "node = 2", "no such field: node (fields: nodes, network, pcie, gpu, "
-     "gpu_memory, host_memory, card_memory, nic, name, gpu_link, software)"),
+     "gpu_memory, host_memory, card_memory, nic, name, gpu_link, software, gpus, nics, inside)"),
     ('"ethernet_100g_direct"', '"gpu_v100"', "network: profile must be one of "
-     "ethernet_100g_direct, ethernet_100g_switch, ethernet_100g_switch_queues or a TOML file, "
-     "not 'gpu_v100'"),
+     "ethernet_100g_direct, ethernet_100g_switch, ethernet_100g_switch_queues, "
+     "ethernet_200g_switch or a TOML file, not 'gpu_v100'"),
+    ("nodes = 2", "nodes = 2\ngpus = 0", "gpus must be at least 1, not 0"),
+    ("nodes = 2", 'nodes = 2\ngpus = 8\nnics = 3\ninside = "topology_dgx_a100"',
+     "nics must divide the 8 gpus of a node, not 3"),
+    ("nodes = 2", "nodes = 2\ngpus = 8", "inside must be given where a node has several GPUs, and "
+     "only there, not None for 8"),
     ('"ethernet_100g_direct"', "100", "network must be a name or a table, not 100"),
     ('"350 ns"', "0.35", "pcie: one_way must be a string"),
     ('"350 ns"', '"0 s"', "pcie: one_way_us must be above 0, not 0.0"),

@@ -152,7 +152,7 @@ def test_complaints_name_the_key(tmp_path, text, message):
     ("mpi_ethernet", "message_us = 3.5\n", "", "field message is missing"),
     ("topology_zionex", "joins = 16", "joins = 0", "levels[1]: joins must be at least 1, not 0"),
     ("topology_zionex", "joins = 16", "joins = 4096", "levels must join at most 4096 endpo"),
-    ("gpu_h200", "kernel_us = 5.0", "kernel_us = true", "kernel_us must be a number"),
+    ("gpu_h200", "kernel_us = 1.24", "kernel_us = true", "kernel_us must be a number"),
     ("gpu_h200", "gemm_fraction = 0.9", "gemm_fraction = 2.0",
      "gemm_fraction must be above 0 and at most 1, not 2.0"),
 ])

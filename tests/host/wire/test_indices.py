@@ -37,5 +37,6 @@ def test_samples_that_cannot_be(samples):
 
 def test_a_share_has_no_more_slots_than_indices():
     check_share(65_534)
-    with pytest.raises(ValueError, match=r"^slots of a share must be at most 65534 .*, not 65535$"):
+    with pytest.raises(ValueError, match=r"^slots of a share must be at most 65534 .*, not 65535: "
+                                         r"use deliver pooled or a smaller mini-batch$"):
         check_share(65_535)

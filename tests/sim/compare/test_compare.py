@@ -1,13 +1,16 @@
 """``compare``: any model, cluster and data; the same figures as a point; the deciding factor."""
 
 import json
+from dataclasses import replace
 from importlib.resources import files
 
 import pytest
 
 from host.errors import InputError
+from host.model import load_model
 from sim import api
-from sim.compare.reason import Counts, reason_of
+from sim.compare.reason import reason_of
+from sim.evaluation.compared import Counts, skew_note
 from sim.evaluation.fields import model_of
 from sim.evaluation.measure import measure
 from sim.evaluation.point import Point
@@ -56,7 +59,8 @@ def test_all_systems_are_measured_and_ordered(kaggle):
 
 def test_figures_are_those_of_the_point(kaggle):
     point = Point.named("bl-tuned", nodes=2, mini_batch=32, warmup=2, measured=2, gpu="gpu_h100",
-                        software="tuned_h100", link="pcie_h100", in_flight=None, per_graph=None)
+                        software="tuned_h100", link="pcie_h100", rdma=True, in_flight=None,
+                        per_graph=None)
     found = measure(point)
     row = next(row for row in kaggle["systems"] if row["system"] == "bl-tuned")
     for name in ("interval_us", "service_us", "samples_per_second"):
@@ -80,6 +84,25 @@ def test_copies_do_not_lose_the_bags_of_other_tables(bags):
     assert result["systems"][0]["why"] is None
 
 
+@pytest.mark.parametrize("cluster, nodes", [
+    ("two_hosts", None), pytest.param("zionex", 2, marks=pytest.mark.thorough)])
+def test_nodes_of_several_gpus(cluster, nodes):
+    result = api.compare(cluster=cluster, nodes=nodes, mini_batch=64, measured=2)
+    assert (result["nodes"], result["gpus"]) == (2, 16)
+    by = {row["system"]: row for row in result["systems"]}
+    assert {name: row["why"] for name, row in by.items()} == dict.fromkeys(("bl-tuned", "fs", "en"))
+    # 34 million rows of 64 bytes over 16 GPUs: the largest table decides.
+    assert all(6.4e8 < row["gpu_memory_bytes"] < 1e9 for row in by.values())
+    assert all(row["network_bytes_per_sample"] > 100 for row in by.values())
+
+
+def test_a_single_node_of_several_gpus():
+    result = api.compare(cluster="two_hosts", nodes=1, mini_batch=64, measured=2,
+                         system=["bl-tuned", "fs"])
+    assert all(row["network_bytes_per_sample"] == 0 and row["interval_us"] > 0
+               for row in result["systems"]) and result["gpus"] == 8
+
+
 def test_a_file_of_few_samples_keeps_the_mini_batch(tmp_path):
     path = tmp_path / "trace.txt"
     path.write_text("".join(f"{n % 8}:{n} {(n + 1) % 8}:{n}\n" for n in range(100)))
@@ -88,6 +111,25 @@ def test_a_file_of_few_samples_keeps_the_mini_batch(tmp_path):
     assert result["mini_batch"] == 32 and result["systems"][0]["interval_us"] > 0
     assert result["notes"] == ["the files hold 100 samples: 3 instead of 64 mini-batches, half of "
                                "them measured"]
+
+
+@pytest.mark.parametrize("placement, advice", [
+    ("even", ": try --placement row."), ("row", ".")])
+def test_a_node_that_sends_most_rows_is_named(placement, advice):
+    counts = Counts(400, 8, 6, 300, busiest=2, busiest_rows=250)
+    assert skew_note(counts, 4, placement) == (
+        f"Node 2 sends 3.3 times the rows of the mean node, which limits systems that send rows"
+        f"{advice}")
+    assert skew_note(replace(counts, busiest_rows=100), 4, placement) is None
+
+
+def test_rows_of_a_long_history_come_from_one_node(bags):
+    model = replace(load_model(bags), rows=(50_000, 9_000, 9_000, 8_000),
+                    bags=((60, 60), (1, 1), (1, 1), (1, 1)))
+    found = {placement: api.compare(
+        model=model, cluster="h100", nodes=4, mini_batch=32, measured=2, system=["bl-tuned"],
+        placement=placement)["notes"] for placement in ("even", "row")}
+    assert found["row"] == [] and found["even"][0].startswith("Node 0 sends 3.")
 
 
 @pytest.mark.parametrize("options, message", [

@@ -9,13 +9,17 @@ import pytest
 
 from host.data.generator import generate
 from host.devices.dense_work import product
+from host.devices.software import SoftwareProfile
 from host.measurements.published import drop, flattening, flattening_v3_1
 from host.measurements.step import StepKernel, step_kernels
 from host.model import Model
 from host.placement.shard import ShardPlan
+from host.systems.schedule import schedule
 from host.systems.workload import workload_of
+from host.toml.profile import load_profile
+from sim.evaluation.search import interval_us
 from sim.evaluation.setting import DEMO
-from sim.experiments.checks import composed, network_drop, v100_step
+from sim.experiments.checks import composed, network_drop, v100_step, whole_steps
 from sim.experiments.checks.check import Check, Comparison, geometric_mean, percent
 from sim.experiments.checks.every import comparisons
 from sim.experiments.checks.hugectr_shards import Shard, shards_of
@@ -160,17 +164,50 @@ def test_at_the_rate_that_is_named_the_model_drops_as_theirs():
 
 
 def test_comparisons_cover_what_was_measured():
-    assert [each.source.name for each in comparisons()] == [
-        "V100 step", "V100 step", "V100 kernel rows", "V100 inference",
-        "H100, kernels",
-        "MLPerf Training v3.0, DLRM-DCNv2", "MLPerf Training v3.1, DLRM-DCNv2", "dlrm issue 356"]
-    bounds = [sorted(check.bound for check in each.checks if check.bound is not None)
-              for each in comparisons()]
-    assert bounds == [[0.15], [0.3, 0.3], [], [0.25, 0.25], [], [0.2], [], [0.3]]
+    bounds = {each.name: (each.source.name, [
+        check.bound for check in each.checks if check.bound is not None])
+        for each in comparisons()}
+    assert bounds == {
+        "V100 step, kernels": ("V100 step", [0.15]),
+        "V100 step, collectives": ("V100 step", [0.3] * 2),
+        "V100 kernels": ("V100 kernel rows", []), "H100 kernels": ("H100, kernels", []),
+        "V100 inference": ("V100 inference", [0.25] * 2),
+        "H100 whole steps": ("H100, whole steps", [0.25] * 14),
+        "8 to 128 H100": ("MLPerf Training v3.0, DLRM-DCNv2", [0.2]),
+        "8 to 128 H100, v3.1": ("MLPerf Training v3.1, DLRM-DCNv2", []),
+        "100 Gb/s NIC": ("dlrm issue 356", [0.3]),
+        "TorchRec README": ("TorchRec's DLRM on eight A100s", [0.3] * 4)}
     for each in comparisons():
         assert each.compared and not re.search(r"nan|inf\b|None", each.conclusion)
         # Each conclusion must state the cause of an error.
         assert each.good is not False or "Cause" in each.conclusion
+
+
+def test_misses_come_first_and_the_worst_before_others():
+    found = comparisons()
+    judged = [each.good for each in found]
+    assert judged == sorted(judged, key=lambda good: (good is None, good is True))
+    misses = [each.worst for each in found if each.good is False]
+    assert misses == sorted(misses, reverse=True)
+    assert found[0].name == "TorchRec README" and misses[0] > 4
+    for each in found:
+        goods = [check.good for check in each.checks]
+        assert goods == sorted(goods, key=lambda good: (good is None, good is True))
+
+
+def test_a_whole_graph_is_composed_of_its_launch_and_its_kernels():
+    calls = whole_steps.half("kaggle", 32, waits=True)
+    software = load_profile("software_tuned_h100", SoftwareProfile)
+    busy = schedule([calls]).busy
+    assert busy["cpu"] == pytest.approx(software.graph_us + software.synchronize_us)
+    # The baseline's half looks up keys, and waits for no word.
+    names = [{stage.name for stage in whole_steps.half("kaggle", 32, waits).stages}
+             for waits in (True, False)]
+    assert names[0] - names[1] == {"NIC", "wait for the NIC"} and "lookup" in names[1]
+    # With two threads, the latency of 16 mini-batches in flight is the bottleneck.
+    one, two = (interval_us([whole_steps.half("kaggle", 32, False, threads)], 16)
+                for threads in (1, 2))
+    assert one == pytest.approx(busy["cpu"], rel=0.01) and two < 0.8 * one
 
 
 def test_the_exhibit_writes_a_table_a_picture_and_rows(tmp_path):

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from host.devices.gpu_time import GpuTime
-from host.systems import DELIVER, EnTuning, StepOptions, en, en_tunings
+from host.model import load_model
+from host.systems import DELIVER, EnTuning, HostTuning, StepOptions, en, en_variants, every
 from host.systems.nic_times import NicTimes
-from sim.evaluation.en import deliveries, en_nic, least_times, nic_point
+from host.wire.indices import pooled_instead
+from sim.evaluation.en import EnSearch, deliveries, en_nic, least_times, nic_point
 from sim.evaluation.fields import devices_of
 from sim.evaluation.measure import measure
 from sim.evaluation.point import Point
@@ -55,14 +57,14 @@ def test_nothing_that_en_may_choose_is_faster(gpu, reads):
     def shortest(tuning: EnTuning) -> float:
         return min(cost(tuning, flight) for flight in ((4, 1), (4, 2), (16, 1), (16, 2), (16, 4)))
 
-    least = min(shortest(tuning) for tuning in en_tunings(False, {})
+    least = min(shortest(tuning) for tuning in every(EnTuning(), en_variants(False))
                 if tuning.copied_rows in (0, 1000, 1_000_000) and (reads or not tuning.reads))
     assert shortest(found.tuning) <= least * 1.001
     assert found.in_flight in (8, 16)
-    assert "EN is fastest with" in found.notes[0]
-    fixed = POINT.changed(gpu=gpu, en=("deliver=pooled", "copied_rows=100", "ring=false"))
+    assert found.notes[0].startswith("fastest with")
+    fixed = POINT.changed(gpu=gpu, fixed=("deliver=pooled", "copied_rows=100", "ring=false"))
     assert fixed.kind.at(Site.of(fixed))[0].tuning == EnTuning(
-        ring=False, reads=reads, deliver="pooled", copied_rows=100)
+        ring=False, reads=reads, deliver="pooled", copied_rows=100, threads=1 + reads, key_bytes=4)
 
 
 @pytest.mark.parametrize("deliver", DELIVER)
@@ -111,9 +113,9 @@ def test_a_word_behind_the_last_answer_is_a_time_of_the_nics():
 def test_rows_are_read_only_where_nics_see_them():
     """Gathers are not launched, and each row is a completion on PCIe."""
     with pytest.raises(ValueError, match="row_reads must be false where the tables of a node"):
-        measure(POINT.changed(en=("reads=true",)))
-    point = POINT.changed(gpu="gpu_h100", en=("ring=false", "copied_rows=0", "deliver=pooled"))
-    found = {reads: measure(point.changed(en=(*point.system.en, f"reads={reads}")))
+        measure(POINT.changed(fixed=("reads=true",)))
+    point = POINT.changed(gpu="gpu_h100", fixed=("ring=false", "copied_rows=0", "deliver=pooled"))
+    found = {reads: measure(point.changed(fixed=(*point.system.fixed, f"reads={reads}")))
              for reads in ("false", "true")}
     assert found["true"]["nic_us"]["launches"] == 0 < found["false"]["nic_us"]["launches"]
     assert found["true"]["nic_us"]["service"] < found["false"]["nic_us"]["service"]
@@ -126,7 +128,7 @@ def test_what_nics_are_set_to():
     def settings(point: Point, tuning: EnTuning) -> tuple[str, ...]:
         seen, nics = nic_point(point, devices_of(POINT.cluster), tuning)
         assert nics.parts == seen.kind.parts
-        return seen.system.settings
+        return nics.settings_of(seen)
 
     assert settings(POINT, EnTuning(completion=False, deliver="pooled")) == (
         "requester_merge=true", "gpu_rings=true")
@@ -155,16 +157,17 @@ def test_a_point_in_rtl_runs_in_it_only_the_nics_that_it_chooses(monkeypatch):
 
     monkeypatch.setattr("sim.evaluation.en.en_nic", noted)
     modelled, _ = POINT.kind.at(Site.of(POINT))
-    assert len(asked) > 1 and {fidelity for fidelity, _ in asked} == {"model"}
+    assert {fidelity for fidelity, _ in asked} == {"model"}
     asked.clear()
     in_rtl, _ = POINT.kind.at(Site.of(POINT.changed(fidelity="rtl")))
-    assert [tuning for fidelity, tuning in asked if fidelity == "rtl"] == [modelled.tuning]
+    assert [tuning for fidelity, tuning in asked if fidelity == "rtl"] == [
+        replace(modelled.tuning, **vars(HostTuning()))]
     assert in_rtl.interval_us == modelled.interval_us
 
 
 @pytest.mark.slow
 def test_rtl_takes_as_long_as_the_model():
-    point = POINT.changed(warmup=1, measured=2, en=("deliver=unique", "copied_rows=0"))
+    point = POINT.changed(warmup=1, measured=2, fixed=("deliver=unique", "copied_rows=0"))
     modelled, in_rtl = (measure(point.changed(fidelity=fidelity))
                         for fidelity in ("model", "rtl"))
     for name in ("service_us", "interval_us", "nic_us", "delivered", "traffic"):
@@ -173,7 +176,33 @@ def test_rtl_takes_as_long_as_the_model():
 
 def test_shares_with_more_slots_than_indices_get_vectors_of_bags(monkeypatch):
     monkeypatch.setattr("sim.evaluation.en.MOST_INDICES", 10)
-    assert POINT.kind.at(Site.of(POINT))[0].tuning.deliver != "unique"
+    built = POINT.kind.at(Site.of(POINT))[0]
+    assert built.tuning.deliver != "unique"
+    assert built.notes[-1] == pooled_instead(max(
+        of.slots for of in deliveries(POINT, trace_of(POINT.workload), built.tuning.copied_rows)))
+
+
+def test_no_interaction_of_more_vectors_than_a_nic_has():
+    model = replace(load_model("kaggle"), rows=(100,) * 64)
+    point = POINT.changed(dataset=model, mini_batch=8)
+    options = EnSearch(Site.of(point), True).options()
+    assert {each.deliver for each in options} == {"pooled", "unique"}
+    fewer = point.changed(dataset=replace(model, rows=(100,) * 63))
+    assert {each.deliver for each in EnSearch(Site.of(fewer), True).options()} == set(DELIVER)
+
+
+def test_buffers_hold_the_largest_sample():
+    """EN's own sizes, and those of a point, are not below the sizes that the samples require."""
+    model = replace(load_model("kaggle"), rows=(5_000,), bags=((1_500, 1_500),), dimension=64,
+                    bottom=(64,), interaction="cat", dense=4, top=(8, 1))
+    point = POINT.changed(dataset=model, mini_batch=4, warmup=1, measured=2,
+                          fixed=("deliver=pooled", "copied_rows=0", "ring=true"))
+    part = en_nic(Site.of(point), EnTuning(deliver="pooled"))
+    assert "NICs beyond preset terabyte: hold_vectors=4096" in part.notes
+    small = point.changed(settings=("hold_vectors=2048",))
+    with pytest.raises(ValueError, match=r"^hold_vectors must be at least 3000, twice the slots of "
+                                         r"sample 0, not 2048$"):
+        en_nic(Site.of(small), EnTuning(deliver="pooled"))
 
 
 @pytest.mark.parametrize("workload", ["inference", "training"])
@@ -185,14 +214,14 @@ def test_every_option_left_out_is_measured(workload, given):
     if workload == "training" and given and given[0] in (
             "deliver=interaction", "relaunch=true", "copied_rows=0"):
         return
-    point = POINT.changed(workload=workload, in_flight=1, en=given)
+    point = POINT.changed(workload=workload, in_flight=1, fixed=given)
     found = measure(point)
     assert found["applicable"] and found["label"] == "EN"
     assert sum(found["phases_us"].values()) == pytest.approx(found["service_us"])
     assert {"cpu", "gpu", "gpu_memory", "nic", "pcie_in", "pcie_out", "link"} <= set(
         found["busy_us"])
-    chosen = next(note for note in found["notes"] if note.startswith("EN is fastest with"))
-    ring = "ring" in chosen.removeprefix("EN is fastest with ").split(", ")
+    chosen = next(note for note in found["notes"] if note.startswith("fastest with"))
+    ring = "ring" in chosen.removeprefix("fastest with ").split(", ")
     # Without a ring the NIC's driver launches a gather for each list.
     assert ("driver" in found["busy_us"]) == (not ring)
     assert not (ring and "ring=false" in given)

@@ -139,3 +139,21 @@ def test_requester_side_merge_may_be_asked_for():
     counts = run_nics(merged, trace_of(POINT.workload).batches).counts
     assert counts["remote_cache.hits"] > run_nics(
         options(), trace_of(POINT.workload).batches).counts["remote_cache.hits"]
+
+
+def test_nics_that_run_half_the_samples_take_half_the_time_and_are_multiplied():
+    point = Point.named("lc+rc", dataset="multi_hot", nodes=2, mini_batch=4096, warmup=1,
+                        measured=2, local_cache=None, remote_cache=None)
+    half = measure(point.changed(mini_batch=2048))
+    few, whole = measure(point.changed(sampled=2048)), measure(point)
+    for name in ("service", "interval", "gathered"):
+        assert few["nic_us"][name] == pytest.approx(2 * half["nic_us"][name])
+        assert few["nic_us"][name] == pytest.approx(whole["nic_us"][name], rel=0.15)
+    assert few["traffic"]["total"]["bytes"] == 2 * half["traffic"]["total"]["bytes"]
+    assert few["mini_batch"] == 4096 and few["accesses"] == whole["accesses"]
+
+
+@pytest.mark.parametrize("fields", [{"sampled": 33}, {"sampled": 8, "workload": "training"}])
+def test_sampled_is_for_smaller_mini_batches_of_inference(fields):
+    with pytest.raises(ValueError, match="sampled must be at most the 32 samples"):
+        Point.named("lc", **{"mini_batch": 32} | fields)

@@ -3,7 +3,6 @@
 
 import pytest
 
-from host.model import MODELS
 from sim.evaluation.fields import DEPTHS, PER_GRAPH, devices_of
 from sim.evaluation.measure import busy_us, measure
 from sim.evaluation.point import Point
@@ -38,18 +37,16 @@ def test_who_may_have_several_mini_batches_in_a_graph():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("dataset, fields", [
-    ("avazu", {}), *(("kaggle", fields) for fields in (
-        {"kernels": 3}, {"communicators": 2}, {"grouped": True}))])
-def test_the_choice_makes_no_baseline_slower(dataset, fields):
-    chosen, _ = tuned(dataset, **fields, per_graph=None)
-    single, _ = tuned(dataset, **fields)
+@pytest.mark.parametrize("dataset, fixed", [
+    ("avazu", ()), ("kaggle", ()), ("kaggle", ("one_collective=false", "communicators=1"))])
+def test_the_choice_makes_no_baseline_slower(dataset, fixed):
+    chosen, _ = tuned(dataset, fixed=fixed, per_graph=None)
+    single, _ = tuned(dataset, fixed=fixed)
     assert chosen.interval_us <= single.interval_us + 1e-6
     assert single.per_graph == 1
     assert single.interval_us == interval_us(single.steps, single.in_flight)
-    # The bottleneck is collectives with one communicator, and the host thread with two.
-    faster = chosen.interval_us < 0.9 * single.interval_us
-    assert faster == (fields.get("communicators", 1) > 1 or fields.get("grouped", False))
+    # A graph of several saves collectives if one call serves them all.
+    assert (chosen.interval_us < 0.95 * single.interval_us) == (not fixed)
 
 
 def test_the_thread_of_the_full_system_rings_launches_and_waits_once_for_four():
@@ -58,10 +55,7 @@ def test_the_thread_of_the_full_system_rings_launches_and_waits_once_for_four():
     software = devices_of(Point.named("fs", **FEW).cluster).software
     calls = 2 * (software.doorbell_us + software.graph_us) + 3 * software.synchronize_us
     assert one["busy_us"]["cpu"] == pytest.approx(calls)
-    # Graph nodes of three further mini-batches: two copies, and a kernel per layer.
-    layers = len(MODELS["kaggle"].bottom) + len(MODELS["kaggle"].top)
-    assert four["busy_us"]["cpu"] == pytest.approx(
-        (calls + 3 * (2 + layers) * software.graph_node_us) / 4)
+    assert four["busy_us"]["cpu"] == pytest.approx((calls + 3 * 2 * software.graph_us) / 4)
     assert four["interval_us"] < one["interval_us"]
     # A mini-batch alone, and a request, do not change: each is launched as a single graph.
     assert (one["per_graph"], four["per_graph"]) == (1, 4)

@@ -23,6 +23,8 @@ from sim.serving.setting import points_of
     ("rc+ga", "inference", ("rc", True)),
     ("bl-tuned+ga", "training", ("bl-tuned", True)),
     ("nic", "inference", ("nic", False)),
+    ("EN", "inference", ("en", False)),
+    ("BL-tuned+GA", "inference", ("bl-tuned", True)),
 ])
 def test_names_of_systems(name, workload, found):
     assert canonical(name, workload) == found
@@ -56,21 +58,21 @@ def test_a_point_has_three_parts_and_only_options_of_its_system():
     assert point.changed(nodes=4, seed=2).changed(nodes=8, seed=1) == point
     assert hash(point.changed(nodes=8)) == hash(point)
     own = {name: set(Point.named(name, per_graph=1).to_json()) for name in SYSTEMS}
-    assert "en" in own["en"] - own["nic"] and "copied_rows" in own["all-on-nic"] - own["en"]
+    assert "copied_rows" in own["all-on-nic"] - own["en"] and not own["en"] - own["nic"]
     assert own["nic"] - own["all-on-nic"] == {"persistent_gather"}
-    assert own["en"] - own["bl-tuned"] == {"fidelity", "local_cache", "remote_cache", "settings",
-                                           "en"}
+    assert own["en"] - own["bl-tuned"] == {
+        "fidelity", "local_cache", "remote_cache", "settings", "sampled"}
     with pytest.raises(ValueError, match="system must be SmartNicOptions of"):
         replace(point, system=Options("lc"))
 
 
 def test_common_fields_are_taken_as_far_as_a_system_has_them():
     common = {"nodes": 2, "fidelity": "rtl", "local_cache": 0.5, "remote_cache": 0.5,
-              "en": ("ring=false",)}
+              "fixed": ("ring=false",)}
     assert Point.named("bl-tuned", common) == Point.named("bl-tuned", nodes=2)
     assert Point.named("lc", common) == Point.named("lc", nodes=2, fidelity="rtl", local_cache=0.5)
     assert Point.named("fs", common, workload="training").system.remote_cache == 0
-    assert Point.named("en", common).system.en == ("ring=false",)
+    assert Point.named("en", common).system.fixed == ("ring=false",)
 
 
 @pytest.mark.parametrize("given, said", [
@@ -88,9 +90,9 @@ def test_common_fields_are_taken_as_far_as_a_system_has_them():
     ({"system": "en", "copied_rows": 9}, "copied_rows must go with a system that has it"),
     ({"system": "nic", "workload": "training", "copied_rows": 9},
      "copied_rows must be 0 in training, not 9"),
-    ({"en": ("ring=false",)}, "en must go with a system that has it, not with 'bl-paper'"),
-    ({"system": "en", "en": ("rings=false",)}, "en must name one of ring, reads, completion"),
-    ({"system": "en", "en": ("ring=false", "relaunch=true")}, "consistent options"),
+    ({"fixed": ("ring=false",)}, "fixed must be empty for bl-paper, which has no options"),
+    ({"system": "en", "fixed": ("rings=false",)}, "fixed must name one of threads, communicators"),
+    ({"system": "en", "fixed": ("ring=false", "relaunch=true")}, "consistent options"),
     ({"system": "en", "persistent_gather": True},
      "persistent_gather must go with a system that has it, not with 'en'"),
     ({"format": "criteo"}, "format must go with data"),

@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
-from matplotlib.container import ErrorbarContainer
 
 from sim.cli.main import main
 from sim.evaluation.point import in_turn
@@ -22,6 +21,7 @@ from sim.experiments.figures.plots.series import every_seed
 from sim.experiments.figures.registry import HEAVY, NAMES, chosen, exhibit
 from sim.experiments.reproduce import points_of, reproduce
 from sim.experiments.request import seeds_of, setting_of
+from tests.browser import looked, needs_chromium
 from tests.sim.experiments.measured import failing, told, wavering
 
 SMALL = replace(DEMO, mini_batches=(("kaggle", 16),), shares=(0.0, 0.1))
@@ -52,10 +52,30 @@ def test_files_claims_and_page(tmp_path):
     assert float(fs[0][7]) == pytest.approx(2000 / 1600 / 0.98 / 0.99 / 0.8)
     headline = next(row for row in found["headlines"] if row["workload"] == "training")
     assert headline["mean"] == pytest.approx(float(fs[0][7]))
-    page = (tmp_path / "index.html").read_text()
+    page = (tmp_path / "index.html").read_text().partition("<body>")[2]
     HTMLParser().feed(page)
-    assert page.count("data:image/png;base64,iVBOR") == 2
-    assert "http" not in page and "made up" in page and "2.30x" in page
+    assert page.count('class="plot"') == 2 + 2 * 2  # the headlines, and a panel per profile
+    assert "src=" not in page and "made up" in page and "2.30x" in page
+    order = [page.index(each) for each in (
+        'class="answer"', 'id="headlines"', "Claims of the paper", 'id="fig22"', 'id="fig25"',
+        "Notes on the points", "<h2>Setting</h2>", "made with")]
+    assert order == sorted(order)
+    claims = json.loads((tmp_path / "claims.json").read_text())["claims"]
+    agree = sum(row["agrees"] is True for row in claims)
+    assert f"Of {len(claims)} claims of the paper, {agree} agree" in page
+
+
+@needs_chromium
+@pytest.mark.thorough
+def test_the_page_in_a_browser(tmp_path):
+    """With charts of every kind, and with a figure that is only a PNG."""
+    names = ["fig06", "fig08", "fig14", "fig16", "fig22", "fig27", "levels", "checks"]
+    reproduce(names, replace(SMALL, seeds=(1, 2)), tmp_path, jobs=1, how=wavering)
+    for look in looked(tmp_path / "index.html", tmp_path):
+        assert (look.wrong, look.overflow, look.wide) == ([], 0, [])
+        assert look.plots == look.drawn >= 2 + 6 and look.images == [True]
+        assert all(look.hovers)
+        assert look.columns[0] == sorted(look.columns[0])  # the claims
 
 
 @pytest.mark.thorough
@@ -102,18 +122,16 @@ def test_one_seed_gives_no_intervals(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["fig16", "fig22"])
-def test_whiskers_are_drawn_where_there_are_several_seeds(name, tmp_path, monkeypatch):
-    drawn = {}
+def test_whiskers_are_drawn_where_there_are_several_seeds(name, tmp_path):
+    whiskers = {}
     plot = replace(exhibit(name), entries=every_seed(exhibit(name).entries),
                    metrics=(Metric("interval_us", "interval_us", "us"),))
     for seeds in ((1,), (1, 2, 3)):
         setting = replace(SMALL, seeds=seeds)
         results = sweep(plot.points(setting), wavering, Store(tmp_path / "points", "v"), jobs=1)
-        monkeypatch.setattr("sim.experiments.figures.plots.plot.save",
-                            lambda canvas, path: drawn.update({path: canvas}))
-        plot.draw(setting, results, plot.rows(setting, results), len(seeds))
-    whiskers = {seeds: sum(isinstance(part, ErrorbarContainer) for axes in canvas.axes
-                           for part in axes.containers) for seeds, canvas in drawn.items()}
+        drawn = plot.chart(setting, results, plot.rows(setting, results))
+        whiskers[len(seeds)] = sum(len(series.high) for panel in drawn.panels
+                                   for series in panel.series)
     assert whiskers[1] == 0 < whiskers[3]
 
 

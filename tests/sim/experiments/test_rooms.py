@@ -5,7 +5,7 @@ from pathlib import Path
 
 import sim.experiments
 
-ROOMS = ("page", "maps", "claims", "figures", "checks", "sensitivity")
+ROOMS = ("maps", "claims", "results", "figures", "checks", "sensitivity")
 """From top to bottom."""
 
 FOLDER = Path(sim.experiments.__file__).parent

@@ -242,14 +242,14 @@ def test_sets_of_en_differ_in_what_its_nics_see_whichever_way_they_get_rows():
     names = names_of(DEMO, "tuned")
     sets = design([EN], [names], 12, 1)
     for ring in ("true", "false"):
-        found = [nic_constants(each.changed(en=(f"ring={ring}",)))[GATHER] for each in sets]
+        found = [nic_constants(each.changed(fixed=(f"ring={ring}",)))[GATHER] for each in sets]
         assert len(set(found)) == 12, ring
 
 
 @pytest.mark.thorough
 def test_en_keeps_its_options_while_constants_are_drawn(runs):
     settled_one = settled(EN, runs)
-    assert len(settled_one.system.en) == len(vars(EnTuning()))
+    assert len(settled_one.system.fixed) == len(vars(EnTuning()))
     assert settled_one.system.in_flight and settled_one.system.per_graph
     nic = run_nics(settled_one, runs)
     as_is = measure(EN, runs)["interval_us"]

@@ -200,7 +200,7 @@ def test_what_measures_a_point_and_its_class_are_part_of_its_name(tmp_path, monk
     assert changed("host/profiles/gpu_h100.toml") == [True, True, True]
     assert changed("sim/evaluation/measure.py") == [False, True, True]
     assert changed("sim/experiments/sensitivity/tasks.py") == [False, False, True]
-    assert changed("sim/experiments/page/page.html") == [False, False, False]
+    assert changed("sim/page/page.html") == [False, False, False]
     assert changed("sim/experiments/figures/row.py") == [False, False, False]
     monkeypatch.undo()
     assert keys() == own

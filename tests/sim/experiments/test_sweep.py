@@ -146,5 +146,6 @@ def test_bad_backends():
 def test_a_backend_that_is_not_installed_says_how(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ImportError, match=r"^backend 'dask' requires Dask's distributed: install "
-                                          r"the extra with pip install 'embernic\[dask\]'$"):
+                                          r"the extra in the repository with pip install "
+                                          r"--editable '\.\[dask\]'$"):
         check_backend("dask", 1)

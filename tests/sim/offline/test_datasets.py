@@ -12,7 +12,7 @@ import pytest
 
 from host.data.datasets import FORMATS, guess_format
 from sim.cli.main import main
-from sim.offline.datasets import SCHEMA, describe
+from sim.offline.datasets import SCHEMA, describe, describe_tables
 from tests.host.data.readers.files import avazu_lines, criteo_lines, npz_arrays, npz_bytes, write
 from tests.host.data.readers.malformed import CASES
 
@@ -150,6 +150,15 @@ def test_describe_a_trace_with_bags(tmp_path):
     result = describe(halves)
     _check(result, samples)
     assert result["click_rate"] is None and result["dense"] == []
+
+
+@pytest.mark.parametrize("count, sizes", [
+    (40, ["40"]), (128, ["128"]), (300, ["128", "300"]), (2100, ["128", "2,048"])])
+def test_unique_keys_are_of_samples_that_the_files_have(tmp_path, count, sizes):
+    path = write(tmp_path / "keys.txt", "0:1\n" * count)
+    shown = [str(cell) for cell in describe_tables(describe(path))[0].columns[0].cells]
+    assert [name for name in shown if name.startswith("unique keys of")] == [
+        f"unique keys of {size} samples" for size in sizes]
 
 
 @pytest.mark.parametrize("order", [[2, 9, 4, 7], [9, 2, 7, 4]])

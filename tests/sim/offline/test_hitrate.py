@@ -8,7 +8,8 @@ import pytest
 from rtl.config import POLICY_CODES
 from sim.cli.main import main
 from sim.job.options import RunOptions
-from sim.offline.hitrate import hitrate
+from sim.offline.hitrate import hitrate, hitrate_table
+from sim.run.report import HIT_RATES, table
 from sim.run.run import Run
 from tests.sim import inputs
 
@@ -142,9 +143,28 @@ def test_a_cache_that_is_off():
     off, small = result["rows"]
     assert (off["sets"], off["ways"], off["hits"], off["evictions"]) == (0, 0, 0, 0)
     assert off["misses"] == result["unique"] and off["hit_rate_unique"] == 0
-    # A lookup that the dedupe table serves also counts as a hit.
+    assert off["hit_rate"] == 0
+    # A lookup that the dedupe table serves counts as a hit of a cache.
     merged = result["lookups"] - result["unique"]
-    assert off["hit_rate"] == merged / result["lookups"] < small["hit_rate"]
+    assert small["hit_rate"] == (merged + small["hits"]) / result["lookups"]
+
+
+def test_run_and_hitrate_name_both_counts_alike():
+    """Without remote caches, every lookup reaches its owner, and both commands count it."""
+    both = {"nodes": 2, "mini_batch": 16, "samples": 256, "model": "kaggle"}
+    ran = Run(RunOptions.of(fidelity="fast", threads=1, settings=(
+        "remote_cache=false", "requester_merge=false"), **both)).execute()
+    [row] = hitrate([32768], **both)["rows"]
+    for name in ("num_requested_indices", "num_unique_indices", "num_unique_misses"):
+        assert ran["local_cache"][name] == row[name] > 0
+    assert row["num_requested_indices"] == ran["lookups"] > row["num_unique_indices"]
+    shown = {next(iter(column.cells)): column.header for column in hitrate_table(
+        {"rows": [row], "nodes": 2, "samples": 256, "warmup": 0, "lookups": 1, "unique": 1}
+    ).columns}
+    labels = [f"local cache: {shown[f'{row[name]:.4f}']}" for name in HIT_RATES]
+    assert labels == list(HIT_RATES.values())
+    cells = [*table(ran).columns[0].cells]
+    assert all(label in cells for label in labels)
 
 
 def test_sizes_and_ways_of_the_nic():

@@ -322,6 +322,54 @@ def test_bytes_by_hand():
     assert balance([1.0, 3.0, 2.0]) == 1.5 and balance([0.0, 0.0]) == 1.0
 
 
+MIXED = Model((1000, 10, 400), 16, 1, (16,), (1,), interaction="cat", dimensions=(16, 128, 64))
+
+
+def test_bytes_of_tables_of_different_dimensions():
+    weights = 4 * ((1 + 1) * 16 + (16 + 16 + 128 + 64 + 1) * 1)
+    # Bytes are balanced, not rows: 102,400 B, 64,000 B and 5,120 B.
+    plan = ShardPlan.deal(MIXED, 2, "rows")
+    assert [table.owner for table in plan.tables] == [1, 1, 0]
+    assert [node["bytes"] for node in node_bytes(MIXED, plan, "rowwise-adagrad")] == [
+        102_400 + 4 * 400 + weights, 69_120 + 4 * 1010 + weights]
+    assert [node["bytes"] for node in node_bytes(MIXED, plan, "none", (128,) * 3)] == [
+        512 * 400 + weights, 512 * 1010 + weights]
+    copied = plan.with_copies(10)
+    assert [node["row_bytes"] for node in node_bytes(MIXED, copied, "none")] == [
+        102_400 + 5_120, 64_000 + 5_120]
+    for room, nodes in ((171_520, 1), (171_519, 2), (102_400, 2)):
+        assert nodes_needed(MIXED, Rule("rows"), "none", weights + room) == {
+            "nodes": nodes, "why": None}
+    assert "table 2 alone takes 102,400 of 102,399 B" in nodes_needed(
+        MIXED, Rule("rows"), "none", weights + 102_399)["why"]
+
+
+def test_tables_of_different_dimensions(tmp_path):
+    path = tmp_path / "mixed.toml"
+    path.write_text("""name = "mixed"
+dimension = 16
+dense = 1
+bottom = [16]
+top = [1]
+interaction = "cat"
+[[tables]]
+rows = 1000
+[[tables]]
+rows = 400
+dimension = 64
+pooling = "mean"
+""")
+    given = {"cluster": "paper", "model": str(path), "nodes": 2, "samples": 64, "mini_batch": 32}
+    found = plan(Workload.of(**given))
+    assert [node["row_bytes"] for node in found["memory"]["nodes"]] == [102_400, 64_000]
+    assert found["notes"] == ["NICs send vectors of 16 to 64 values padded with zeros to 64"]
+    reads = plan(Workload.of(**given, settings=("row_reads=true",)))
+    assert [node["row_bytes"] for node in reads["memory"]["nodes"]] == [102_400, 256_000]
+    assert {check["what"]: check["need"] for check in found["checks"]}["dimension"] == 64
+    with pytest.raises(ValueError, match=r"^interaction must be false for tables of different"):
+        plan(Workload.of(**given, settings=("interaction=true",)))
+
+
 def test_nodes_that_are_given_are_a_placement_beside_the_others():
     given = ",".join("0" * 25 + "1")
     result = plan(Workload.of(cluster="paper", nodes=2, samples=512, placement=given))
@@ -366,7 +414,7 @@ def test_what_does_not_fit(tmp_path, capsys):
     result = json.loads(target.read_text())
     over = next(row for row in result["checks"] if not row["holds"] and row["required"])
     assert shown.err == f"sim: {failures(result)[0]}\n"
-    assert over["what"] == "bytes of a node" and over["have"] == 10**9 < over["need"]
+    assert over["what"] == "bytes of a GPU" and over["have"] == 10**9 < over["need"]
     assert {row["placement"]: row["nodes_needed"]["nodes"] for row in result["placements"]} == {
         "even": 3, "rows": 3, "lookups": 3, "row": 3}
     assert picture.read_bytes().startswith(b"\x89PNG")

@@ -5,11 +5,13 @@ import pytest
 
 from host.model import MODELS
 from host.placement.shard import ShardPlan
+from host.wire.indices import pooled_instead
 from host.wire.packets import parse_header
 from rtl.formats import Opcode, TableDescriptor
+from sim import api
 from sim.job.options import RunOptions
 from sim.node.node import Node
-from sim.run.report import failures
+from sim.run.report import failures, table
 from sim.run.run import Run
 from tests.sim import inputs
 from tests.sim.run.engines import on_both_engines
@@ -150,3 +152,32 @@ def test_flushes_without_an_answer(monkeypatch, timeout):
 def test_engines_agree_on_what_is_delivered(tmp_path):
     on_both_engines(lambda **given: _run(*DELIVERIES["both"], **given), tmp_path,
                     ("delivery", "completion_writer", "index_packager"))
+
+
+def test_shares_with_more_slots_than_indices_are_pooled(monkeypatch):
+    monkeypatch.setattr("sim.run.run.MOST_INDICES", 8 * 26 - 1)
+    few, many = (_run("deliver=unique", mini_batch=mini_batch, fidelity="fast", samples=32)
+                 for mini_batch in (14, 16))
+    assert few.notes == []
+    assert many.notes == [pooled_instead(8 * 26)]
+    for job, deliver in ((few, "unique"), (many, "pooled")):
+        result = job.execute()
+        assert result["complete"] and result["config"]["runtime"]["deliver"] == deliver
+
+
+def test_the_command_says_that_bags_are_pooled(monkeypatch):
+    monkeypatch.setattr("sim.run.run.MOST_INDICES", 100)
+    said: list[str] = []
+    result = api.run(config="tiny", samples=16, mini_batch=16, nodes=2, fidelity="fast",
+                     set=["deliver=unique"], tell=said.append)
+    assert result["complete"] and said == [pooled_instead(8 * 26)]
+
+
+def test_no_checksum_is_a_dash():
+    result = _run(fidelity="fast", samples=16).execute()
+    shown = dict(zip(*(column.cells for column in table(result).columns[:2])))
+    assert result["predictions_sha256"] is None and shown["predictions SHA-256"] == "-"
+    checksum = "0123456789abcdef" * 4
+    shown = dict(zip(*(column.cells for column in table(
+        result | {"predictions_sha256": checksum}).columns[:2])))
+    assert shown["predictions SHA-256"] == "0123456789abcdef..."

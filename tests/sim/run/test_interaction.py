@@ -57,6 +57,17 @@ def test_results_are_the_numpy_models(tmp_path, case):
         node["result_packager.packets"] for node in result["counters"])
 
 
+@pytest.mark.few(1, "thorough")
+@pytest.mark.parametrize(("dimension", "kind"), [(10, "dot"), (3, "itself"), (100, "dot")])
+def test_dots_of_padded_vectors(tmp_path, dimension, kind):
+    """Padding changes no bit of a dot product, and is not in the result."""
+    model = model_of(dimension, "to 9", *KINDS[kind])
+    result = good(job_of(write_model(tmp_path / "model.toml", model), "interaction=true"))
+    assert result["interaction"]["width"] == model.interaction_width
+    assert result["predictions_sha256"] == predictions_sha(model, 96)
+    assert result["notes"] == [model.padding]
+
+
 class _Seen(Dlrm):
     """Records the inputs of the top MLP."""
 

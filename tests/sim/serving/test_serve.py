@@ -123,6 +123,17 @@ def test_a_model_of_bags_is_served():
     assert all(row["p99_us"] > 0 for row in result["loads"])
 
 
+def test_a_cluster_of_several_gpus():
+    result = api.serve(cluster="two_hosts", qps=[50_000.0], slo=["5ms"], sizes=[16], requests=1000,
+                       system=["bl-tuned", "lc"], jobs=1)
+    found = result["options"]
+    assert (found["nodes"], found["gpus"], found["nics"], found["software"], found["gpu"]) == (
+        2, 8, 1, "tuned", "gpu_a100")
+    assert {"pcie_gen4x16", "topology_dgx_a100"} <= set(result["profiles"])
+    assert [row["qps"] > 50_000 for row in result["slos"]] == [True, True]
+    assert not result["failed"]
+
+
 def test_sizes_that_a_short_file_does_not_fill_are_left_out(points, tmp_path):
     short = api.serve(**OPTIONS | {"system": ["bl-paper"], "qps": [50_000.0], "sizes": [8, 512]},
                       **_file(tmp_path, 300))

@@ -7,7 +7,7 @@ from sim.torch.catching.capture import capturing
 from sim.torch.catching.session import Session
 from sim.torch.options import TorchOptions
 
-__all__ = ["ROWS", "Dlrm", "attached_to", "mini_batches", "trained", "with_threads"]
+__all__ = ["ROWS", "Concatenated", "Dlrm", "attached_to", "mini_batches", "trained", "with_threads"]
 
 ROWS = (50, 7, 300)
 
@@ -47,6 +47,22 @@ class Dlrm(torch.nn.Module):
             self.bags, zip(indices, offsets)))], dim=1)
         dots = torch.bmm(vectors, vectors.transpose(1, 2))[:, self.pairs[0], self.pairs[1]]
         return self.top(torch.cat([bottom, dots], dim=1))
+
+
+class Concatenated(Dlrm):
+    """A DLRM that concatenates a vector of 20 values with those of its tables."""
+
+    def __init__(self, dimensions=(16, 10, 48), modes=("sum", "sum", "mean"), rows=ROWS):
+        super().__init__(rows, 20)
+        self.bags = torch.nn.ModuleList(
+            torch.nn.EmbeddingBag(count, dimension, mode=mode)
+            for count, dimension, mode in zip(rows, dimensions, modes))
+        self.top = torch.nn.Sequential(
+            torch.nn.Linear(20 + sum(dimensions), 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+
+    def forward(self, dense, indices, offsets):
+        return self.top(torch.cat([self.bottom(dense), *(bag(*each) for bag, each in zip(
+            self.bags, zip(indices, offsets)))], dim=1))
 
 
 def mini_batches(count: int, samples: int = 12, keys: int = 1, rows=ROWS):

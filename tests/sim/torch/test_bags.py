@@ -8,9 +8,9 @@ from tests.optional import absent
 pytest.importorskip("torch", reason=absent("torch"))
 import torch
 
+from host.model import padded
 from sim.torch.lookups.bags import Bags, bags_of, pooled
 from sim.torch.lookups.mini_batch import one_key_columns, samples_of
-from sim.torch.lookups.tables import padded
 
 TABLE = torch.arange(40, dtype=torch.float32).view(10, 4)
 

@@ -97,9 +97,9 @@ def test_the_page_of_a_script(script, tmp_path):
 
 
 @pytest.mark.parametrize(("options", "said"), [
-    (["--system", "EN,FS"], "system must be one of EN, FS, bl-tuned, bl-paper, not 'EN,FS'"),
-    (["--system", "EN", "--system", "FS"],
-     "system must be one of EN, FS, bl-tuned, bl-paper, not 'EN,FS'"),
+    (["--system", "EN,FS"], "system must be one of en, fs, bl-tuned, bl-paper, not 'en,fs'"),
+    (["--system", "en", "--system", "fs"],
+     "system must be one of en, fs, bl-tuned, bl-paper, not 'en,fs'"),
     (["--nodes", "0"], "nodes must be between 1 and 16, not 0"),
     (["--json", "/proc/none/out.json"],
      "json cannot be written: /proc/none/out.json: No such file or directory"),
@@ -107,11 +107,11 @@ def test_the_page_of_a_script(script, tmp_path):
      "json cannot be written: /proc/out.json: No such file or directory"),
     (["--report", "/proc"], "report cannot be written to: /proc: No such file or directory"),
     (["--system", "bl-paper", "--fidelity", "rtl"],
-     "system must be one of EN, FS with fidelity rtl, not 'bl-paper', which has no NIC"),
+     "system must be one of en, fs with fidelity rtl, not 'bl-paper', which has no NIC"),
     (["--nodes", "17"], "nodes must be between 1 and 16, not 17"),
     (["--optimizer-on", "gpu"], "optimizer_on must be one of host, nic, not 'gpu'"),
     (["--optimizer-on", "nic", "--system", "bl-paper"],
-     "system must be one of EN, FS with optimizer_on nic, not 'bl-paper', which has no NIC"),
+     "system must be one of en, fs with optimizer_on nic, not 'bl-paper', which has no NIC"),
     (["--engine", "icarus"], "engine must be one of verilator, cxxrtl, pysim, not 'icarus'"),
     (["--threads", "0"], "threads must be at least 1, not 0"),
     (["--seed", "-1"], "seed must be at least 0, not -1"),

@@ -147,7 +147,7 @@ def test_processes_with_copies_of_tables_have_samples_of_their_own(tmp_path):
     ([], "0:killed", "process 0 of 2 ended before the program did"),
     (["--nodes", "3"], "look", "nodes must be 2, the processes of the program, not 3"),
     (["--system", "both"], "look",
-     "system must be one of EN, FS, bl-tuned, bl-paper, not 'both'")])
+     "system must be one of en, fs, bl-tuned, bl-paper, not 'both'")])
 def test_what_ends_one_process_ends_all_with_one_line(tmp_path, options, what, said):
     done = torchrun("-m", "sim", "torch", *options, "--json", str(tmp_path / "out.json"),
                     str(SHARDED), "embernic", "4", "1", what)

@@ -54,6 +54,16 @@ def test_bags_of_several_keys_in_rtl(system, pooling):
     assert session.comparison.most < 1e-6
 
 
+def test_shares_with_more_slots_than_indices_are_pooled(monkeypatch):
+    """12 samples on 4 nodes are 3 bags of 3 keys per share and table."""
+    for place in ("sim.torch.catching.session", "sim.torch.values.nics"):
+        monkeypatch.setattr(f"{place}.MOST_INDICES", 3 * 3 * len(ROWS) - 1)
+    model, batches = Dlrm(mode="sum"), [*mini_batches(1), *mini_batches(2, keys=3)]
+    session, _ = attached_to(lambda: trained(model, batches, False), fidelity="rtl", system="EN")
+    assert session.verdicts == {"equal": 36, "different": 0}
+    assert session.pooled == 2 and session.resets == {"a larger share": 1}
+
+
 def test_vectors_are_those_that_the_rtl_returns(monkeypatch):
     monkeypatch.setattr(Tables, "rows", property(lambda tables: GivenRows(tuple(
         table.values + np.float32(1) for table in tables.all))))

@@ -17,6 +17,7 @@ from rtl.nic import SmartNic
 from sim.cli.main import main
 from sim.job.settings import Runtime
 from sim.nic.stalls import CAUSES, TRAINING_CAUSES
+from sim.run.report import HIT_RATES
 from sim.training.cluster import check_single_copies, check_windows, training_registers
 from sim.training.report import failures, table
 from sim.training.train import Training, train
@@ -24,6 +25,10 @@ from tests.sim.interacting import write_model
 from tests.sim.shown import complaints
 from tests.sim.training.fake_nics import FakeNics
 from tests.sim.training.test_train_model import MODEL, arguments, options, reference
+
+COUNTS = {"local_cache": None, "network": {"packets": 0, "bytes": 0}, "pcie": {"a": 1},
+          "node_cycles": {"run": 1}}
+"""Fields that only hardware fills; they are null with fake NICs."""
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +63,17 @@ def test_it_is_the_reference(path, nics, given):
     assert result["samples_per_second"] == pytest.approx(150 / result["simulated_seconds"])
     assert sum(result["phases_us"].values()) * 5 == pytest.approx(0.004 * result["cycles"])
     assert len(result["latencies_us"]) == 5
-    # Fields that only hardware fills are null here.
-    assert table(result | {"local_cache": None, "network": {"packets": 0, "bytes": 0},
-                           "pcie": {"a": 1}, "node_cycles": {"run": 1}}).row_count > 20
+    shown = dict(zip(*(column.cells for column in table(result | COUNTS).columns[:2])))
+    times = {name.removeprefix("time per step: "): float(str(us).replace(",", ""))
+             for name, us in shown.items() if name.startswith("time per step: ")}
+    # The exposed all-reduce is shown once.
+    assert list(times) == ["lookup", "compute", "update", "exposed all-reduce", "rest"]
+    assert sum(times.values()) * 5 == pytest.approx(0.004 * result["cycles"], rel=1e-4)
+    assert times["exposed all-reduce"] * 5 == pytest.approx(
+        result["all_reduce"]["exposed_us"], abs=0.01)
+    assert not [name for name in shown if "all-reduce" in name and "time per step" not in name]
+    assert set(HIT_RATES.values()) <= set(shown)
+    assert table(result | COUNTS).row_count > 20
 
 
 def test_stopped_and_continued(path, nics, tmp_path):

@@ -2,20 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-
-from matplotlib.axes import Axes
 
 from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
 from sim.evaluation.store import Results
-from sim.experiments.figures.captions import of_points
+from sim.experiments.figures.captions import of_points, titled
 from sim.experiments.figures.exhibit import Figure
-from sim.experiments.figures.picture import grid, save
 from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.metric import Metric, estimate_of
 from sim.experiments.figures.plots.panel import Panel
 from sim.experiments.figures.row import Row
+from sim.page import chart
+from sim.page.chart import Chart
 
 __all__ = ["Plot"]
 
@@ -69,9 +67,8 @@ class Plot(Figure):
                 for entry in (*self.entries(setting), *self.marked(setting))
                 for metric in self.metrics]
 
-    def draw(self, setting: Setting, results: Results, rows: Sequence[Row],
-             path: str | Path) -> None:
-        """Draw a column of panels for each data set, and a row for each software profile.
+    def chart(self, setting: Setting, results: Results, rows: Sequence[Row]) -> Chart:
+        """Return a column of panels for each data set, and a row for each software profile.
 
         If the points have fewer profiles than the setting, there is one row.
         """
@@ -84,20 +81,16 @@ class Plot(Figure):
         if len(softwares) < len(setting.softwares):
             named = {"": softwares[0]}
 
-        def draw(axes: Axes, dataset: str, name: str) -> None:
+        def panel(dataset: str, name: str) -> chart.Panel:
             own, own_marked = (
                 [entry for entry in among if entry.panel == dataset
                  and entry.point.cluster.software == named[name]] for among in (entries, marked))
-            self.panel.fill(axes, self.metrics, results, own)
-            found = [(entry.x, self.panel.height(self.metrics, results, entry))
-                     for entry in own_marked]
-            there = [(x, value) for x, value in found if value is not None]
-            if there:
-                axes.plot(*zip(*there), linestyle="none", marker="D", markersize=8, color="black",
-                          fillstyle="none", markeredgewidth=1.5, label="RTL")
+            return self.panel.described(titled(dataset, name), self.metrics, results, own,
+                                        own_marked)
 
-        save(grid(datasets, list(named), self.heading,
-                  of_points([entry.point for entry in entries]), draw), path)
+        return Chart(name=self.name, title=self.heading, columns=len(datasets),
+                     setting=of_points([entry.point for entry in entries]),
+                     panels=[panel(dataset, name) for name in named for dataset in datasets])
 
 
 def _at_reference(point: Point, setting: Setting) -> bool:

@@ -3,21 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from matplotlib.axes import Axes
-
 from host.systems import PHASES
 from sim.evaluation.store import Results
-from sim.experiments.figures.picture import COLOURS
 from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.metric import Metric, value_of
-from sim.experiments.figures.plots.panel import Panel
+from sim.experiments.figures.plots.panel import Panel, missing
+from sim.page import chart
 
 __all__ = ["PHASE_METRICS", "Stacked"]
 
 PHASE_METRICS = tuple(Metric(f"phase_{phase}", f"phases_us.{phase}", "us") for phase in PHASES)
 """Metrics of the plot, from the bottom of a bar to the top."""
 
-_LIGHT = (*COLOURS[:7], "#F0E442", "#BBBBBB")
+_LIGHT = (*chart.COLOURS[:7], "#F0E442", "#BBBBBB")
 """Colours of areas, in which yellow is visible."""
 
 
@@ -30,26 +28,26 @@ class Stacked(Panel):
 
     x_label: str
 
-    def fill(self, axes: Axes, metrics: Sequence[Metric], results: Results,
-             entries: Sequence[Entry]) -> None:
-        """Draw entries into ``axes``."""
+    def described(self, title: str, metrics: Sequence[Metric], results: Results,
+                  entries: Sequence[Entry], marked: Sequence[Entry]) -> chart.Panel:
+        """Return the panel of ``entries``, with the sum above each bar."""
         names = [str(entry.x) for entry in entries]
-        floor = [0.0] * len(entries)
-        for phase, metric, colour in zip(PHASES, metrics, _LIGHT):
-            heights = [value_of(results, entry, metric) or 0.0 for entry in entries]
-            axes.bar(names, heights, 0.75, bottom=floor, color=colour,
-                     label=phase.replace("_", " "))
-            floor = [low + height for low, height in zip(floor, heights)]
-        for number, entry in enumerate(entries):
-            if (outcome := results.get(entry.point)) is None or outcome.metrics is None:
-                axes.text(number, 0, "n/a", ha="center", va="bottom", fontsize=8)
-            else:
-                axes.text(number, floor[number], f"{floor[number]:,.0f}", ha="center",
-                          va="bottom", fontsize=7)
-        axes.set_ylim(0, 1.1 * max([*floor, 1e-9]))
-        axes.tick_params(axis="x", labelsize=8)
-        axes.set_xlabel(self.x_label, fontsize=9)
-        axes.set_ylabel(self.y_label, fontsize=8)
+        heights = [[value_of(results, entry, metric) for entry in entries] for metric in metrics]
+        sums = [None if outcome is None or outcome.metrics is None else
+                sum(value or 0.0 for value in column)
+                for outcome, column in zip((results.get(entry.point) for entry in entries),
+                                           zip(*heights))]
+        phases = [chart.Series(name=phase.replace("_", " "), kind="bar", x=names, y=values,
+                               colour=colour)
+                  for phase, values, colour in zip(PHASES, heights, _LIGHT)]
+        total = chart.Series(name="sum", kind="point", marker="", x=names, y=sums, legend=False,
+                             labels=["" if value is None else f"{value:,.0f}" for value in sums])
+        highest = max((value for value in sums if value is not None), default=0.0)
+        return chart.Panel(
+            title=title, stacked=True, x=chart.Axis(self.x_label),
+            y=chart.Axis(self.y_label, bounds=(0, 1.15 * highest or 1)),
+            series=[*phases, total, *self.rings(metrics, results, marked)],
+            note=missing(entries, sums))
 
     def height(self, metrics: Sequence[Metric], results: Results, entry: Entry) -> float | None:
         """Return the height of an entry's marker: the sum of the phases."""

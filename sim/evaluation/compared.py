@@ -1,0 +1,224 @@
+"""Systems of one workload, cluster and mini-batch, each measured with its best options."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from host.model import Model
+from host.placement.shard import ShardPlan
+from host.systems import Workload
+from host.systems.devices import profiles_of
+from host.timing.cluster import Cluster as ClusterFile
+from host.toml.profile import load_profile, profile_hash
+from rtl.config import LANES
+from rtl.formats import DescriptorKind
+from sim.evaluation.cluster import cluster_fields
+from sim.evaluation.fields import mini_batch_of
+from sim.evaluation.measure import measure_system
+from sim.evaluation.point import Point
+from sim.evaluation.search import Built, Site
+from sim.evaluation.store import Store
+from sim.evaluation.systems import canonical, fixed_for, system_of
+from sim.job.memory import node_bytes, too_large
+
+__all__ = ["Counts", "Request", "hashes_of", "row_of", "skew_note"]
+
+_BEATS = 5_000_000
+"""Beats (16 values) of the vectors that NICs look up in a run, about: workloads of many or long
+vectors measure fewer mini-batches, and NICs run mini-batches of fewer samples."""
+_WARM_KEYS = 300_000
+"""Keys after which caches are warm, about: a preset's cache has at most 32,768 rows."""
+_FEWEST, _MOST = 2, 32
+_SKEWED = 1.5
+"""Rows of the busiest node, relative to the mean node, above which a comparison says so."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Mean counts of a mini-batch over all nodes.
+
+    lookups: keys. bags: non-empty bags. foreign_bags: bags of other nodes' tables.
+    foreign_rows: distinct rows of other nodes in each share, added over the nodes.
+    busiest, busiest_rows: node that other nodes request most of these rows from, and their number.
+    """
+
+    lookups: float
+    bags: float
+    foreign_bags: float
+    foreign_rows: float
+    busiest: int = 0
+    busiest_rows: float = 0.0
+
+    @classmethod
+    def of(cls, work: Sequence[Workload]) -> "Counts":
+        """Return the means over mini-batches."""
+        sent = np.mean([w.requested.sum(axis=0) - w.requested.diagonal() for w in work], axis=0)
+        return cls(*(float(np.mean(values)) for values in zip(*(
+            (w.lookups.sum(), w.bags.sum(), _foreign(w.bags), _foreign(w.requested))
+            for w in work))), int(sent.argmax()), float(sent.max()))
+
+    @property
+    def rows_per_bag(self) -> float:
+        """Distinct foreign rows per foreign bag; 0 without foreign bags."""
+        return self.foreign_rows / self.foreign_bags if self.foreign_bags else 0.0
+
+    def skew(self, nodes: int) -> float:
+        """Return the foreign rows of the busiest of ``nodes``, relative to the mean node."""
+        return self.busiest_rows * nodes / self.foreign_rows if self.foreign_rows else 1.0
+
+    def to_json(self, mini_batch: int) -> dict:
+        """Return the counts as plain values, keys and bags per sample."""
+        return {"keys": self.lookups / mini_batch, "bags": self.bags / mini_batch,
+                "foreign_bags": self.foreign_bags, "foreign_rows": self.foreign_rows}
+
+
+def skew_note(counts: Counts, nodes: int, placement: str) -> str | None:
+    """Return a line on a node that sends far more rows than the mean node; None without one."""
+    skew = counts.skew(nodes)
+    if skew < _SKEWED:
+        return None
+    return (f"Node {counts.busiest} sends {skew:.1f} times the rows of the mean node, which limits "
+            f"systems that send rows{'' if placement == 'row' else ': try --placement row'}.")
+
+
+def _foreign(pairs: np.ndarray) -> int:
+    return int(pairs.sum() - np.trace(pairs))
+
+
+@dataclass(frozen=True)
+class Request:
+    """A comparison.
+
+    model: name of a data set of the paper or of a model file, or another model with the rows of its
+        samples.
+    cluster: description of the cluster. nodes: nodes, in place of the cluster's.
+    mini_batch: samples of a global mini-batch.
+    data, format: files and their format; empty for the generator.
+    placement: placement of the tables. training: whether steps train.
+    systems: names of the systems. measured: mini-batches that are measured. seed: of all draws.
+    wire: shortest format of a value between nodes that a system may choose.
+    fixed: ``name=value`` of options, each for the systems that have it.
+    """
+
+    model: Model | str
+    cluster: ClusterFile
+    nodes: int
+    mini_batch: int | None
+    data: tuple[str, ...]
+    format: str | None
+    placement: str
+    training: bool
+    systems: tuple[str, ...]
+    measured: int | None
+    seed: int
+    wire: str = "float32"
+    fixed: tuple[str, ...] = ()
+
+    def points(self, model: Model) -> list[Point]:
+        """Return a point for each system. Raises ``ValueError`` for an unknown system or option.
+
+        If no number of mini-batches is given, there are 2 to 32, about `_BEATS`. NICs run
+        mini-batches of fewer samples if 2 mini-batches exceed that.
+        """
+        workload = "training" if self.training else "inference"
+        size = self.mini_batch or mini_batch_of(self.model)
+        keys = max(1, int(size * model.keys))
+        beats = keys * ceil(model.width / LANES)
+        count = self.measured or int(np.clip(_BEATS // beats, _FEWEST, _MOST))
+        warm = count if self.measured else min(count, _WARM_KEYS // keys)
+        halves = 0
+        while not self.training and beats >> halves > _BEATS and size >> halves >= 4 * self.nodes:
+            halves += 1
+        common = {
+            "dataset": self.model, "workload": workload, "mini_batch": size, "seed": self.seed,
+            "data": self.data, "format": self.format, "warmup": warm, "measured": count,
+            **cluster_fields(self.cluster), "nodes": self.nodes, "placement": self.placement,
+            "wire": self.wire,
+            "sampled": size >> halves if halves else None,
+            "local_cache": None, "remote_cache": None, "in_flight": None, "per_graph": None}
+        found = []
+        for name in self.systems:
+            kind = system_of(canonical(name, workload)[0])
+            own = kind.for_model(model, workload)
+            given = {each.partition("=")[0] for each in self.fixed}
+            own["fixed"] = (*fixed_for(kind.name, self.fixed), *(
+                each for each in own.get("fixed", ()) if each.partition("=")[0] not in given))
+            graph = {"batching": "graph"} if canonical(name, workload)[1] else {}
+            found.append(Point.named(common=common, **own, **graph))
+        return found
+
+    def notes(self, points: Sequence[Point]) -> list[str]:
+        """Return a note on each option that only systems without NICs have."""
+        some = [name for name, point in zip(self.systems, points) if not point.kind.has_nics]
+        if self.wire == "float32" or len(some) == len(points):
+            return []
+        return [f"{self.wire} between nodes is available to {', '.join(some) or 'no system'} only: "
+                "NICs send float32"]
+
+
+def hashes_of(cluster: ClusterFile) -> dict[str, str]:
+    """Return the hash of each profile of a cluster."""
+    return {name: profile_hash(load_profile(name, kind)) for name, kind in profiles_of(
+        **{name: value for name, value in cluster_fields(cluster).items()
+           if name not in ("nodes", "gpus", "nics", "rdma")}).items()}
+
+
+def row_of(name: str, point: Point, model: Model, memory: int, runs: Store | None = None) -> dict:
+    """Measure a system with its best options.
+
+    Parameters
+    ----------
+    name: system, as requested. point: its point. model: model of the samples.
+    memory: bytes of each GPU's memory. runs: store of NIC runs.
+
+    Returns
+    -------
+    ``system``, ``interval_us`` (from one mini-batch to the next), ``service_us`` (one alone),
+    ``bottleneck`` (resource), ``bottleneck_us`` (its busy time per mini-batch, a lower bound of the
+    interval), ``utilisation`` (the bound over the interval), ``network_bytes_per_sample``,
+    ``gpu_memory_bytes`` (of the fullest GPU), ``samples_per_second``, ``options`` (chosen), and
+    ``why`` (None, or the reason why the system cannot be built; all else is then None).
+    """
+    row: dict[str, Any] = {"system": name, **dict.fromkeys((
+        "interval_us", "service_us", "bottleneck", "bottleneck_us", "utilisation",
+        "network_bytes_per_sample", "gpu_memory_bytes", "samples_per_second", "options"))}
+    try:
+        found, built = measure_system(point, runs)
+    except ValueError as error:
+        return row | {"why": str(error)}
+    if built is None:
+        return row | {"why": found["why"]}
+    site = Site.of(point)
+    plan = _plan(site, built, point)
+    # NICs that read rows themselves require padding; they read no row of a copied table.
+    padded = getattr(built.tuning, "reads", False)
+    stored = [model.width if padded and table.kind != DescriptorKind.REPLICATED else dimension
+              for table, dimension in zip(plan.tables, model.table_dimensions)]
+    if why := too_large(model, plan, memory, dimensions=stored):
+        return row | {"why": why}
+    bottleneck = found["bottleneck"] or dict.fromkeys(("resource", "us", "utilisation"))
+    traffic = found["traffic"]["total"]["bytes"] if found["traffic"] else 0.0
+    return row | {
+        "interval_us": found["interval_us"], "service_us": found["service_us"],
+        "bottleneck": bottleneck["resource"], "bottleneck_us": bottleneck["us"],
+        "utilisation": bottleneck["utilisation"],
+        "network_bytes_per_sample": traffic / found["mini_batch"],
+        "gpu_memory_bytes": max(
+            gpu["bytes"] for gpu in node_bytes(model, plan, "none", stored)),
+        "samples_per_second": found["samples_per_second"],
+        "options": _options(found, site), "why": None}
+
+
+def _plan(site: Site, built: Built, point: Point) -> ShardPlan:
+    """Return the placement over GPUs, with the copies that were chosen."""
+    copied = getattr(built.tuning, "copied_rows", point.system.copied_rows)
+    return site.work.one_copied(copied, 0).plan
+
+
+def _options(found: dict, site: Site) -> list[str]:
+    """Return the chosen options and remarks of a system in words."""
+    return [f"{found['in_flight']} in flight", f"{found['per_graph']} per graph",
+            *found["notes"][len(site.trace.notes):]]

@@ -1,1 +1,0 @@
-"""The page of results: its content, and its HTML."""

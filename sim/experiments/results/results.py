@@ -1,0 +1,81 @@
+"""``reproduce results``: measure the rows of the results page and write it."""
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+from gen.base.files import write_whole
+from host.timing.cluster import load_cluster
+from sim.evaluation.compared import hashes_of
+from sim.evaluation.measure import measure
+from sim.evaluation.nic_run import store_of_runs
+from sim.evaluation.point import Point, Task, effort
+from sim.evaluation.store import Store
+from sim.evaluation.sweep import Progress, sweep
+from sim.evaluation.trace import trace_key
+from sim.experiments.results.answer import answer_of
+from sim.experiments.results.cases import OWN, Case, Measured
+from sim.experiments.results.page import page_of
+from sim.experiments.results.picture import chart_of
+from sim.experiments.results.rows import Intervals, csv_of, row_of_case
+from sim.files.identity import sources_of
+from sim.page.html import render
+from sim.page.png import write_png
+
+__all__ = ["FILES", "SCHEMA", "results"]
+
+SCHEMA = "embernic/results/1"
+
+FILES = ("results.json", "results.csv", "results.png", "results.html")
+"""Files that :func:`results` writes."""
+
+
+def results(cases: Sequence[Case], output: str | Path, backend: str = "loky",
+            jobs: int | None = None, progress: Progress | None = None,
+            how: Callable[[Point | Task], dict] | None = None, command: str = "",
+            intervals: Intervals | None = None) -> dict:
+    """Measure rows and write `FILES`.
+
+    Parameters
+    ----------
+    cases: rows, see :func:`sim.experiments.results.cases.cases_of`.
+    output: folder. It keeps finished measurements in ``points`` and NIC runs in ``runs``.
+    backend, jobs, progress: see :func:`sim.evaluation.sweep.sweep`.
+    how: measures a system; :func:`sim.evaluation.measure.measure` by default.
+    command: further options of the command line, shown on the page.
+    intervals: percentiles of EN's ratio over constants; None without them.
+
+    Returns
+    -------
+    The content of ``results.json``: ``schema``, ``version``, ``profiles`` (name to hash),
+    ``answer`` (where EN loses, and why), ``points``, ``failed``, and ``rows``, see
+    :func:`sim.experiments.results.rows.row_of_case`.
+    """
+    folder = Path(output)
+    folder.mkdir(parents=True, exist_ok=True)
+    found = sweep([task for case in cases for task in case.tasks()],
+                  how or partial(measure, runs=store_of_runs((folder / "runs").absolute())),
+                  Store(folder / "points", sources_of(measure)), backend, jobs, progress, _in_turn,
+                  effort)
+    rows = [row_of_case(case, found, intervals) for case in cases]
+    made = {"schema": SCHEMA, "version": version("embernic"),
+            "profiles": {name: digest for cluster in dict.fromkeys(case.cluster for case in cases)
+                         for name, digest in hashes_of(load_cluster(cluster)).items()},
+            "answer": answer_of(rows), "points": len(found),
+            "failed": [{"point": outcome.point.in_words(), "error": outcome.error}
+                       for outcome in found.failed], "rows": rows}
+    write_whole(str(folder / "results.json"), json.dumps(made, indent=1, allow_nan=False) + "\n")
+    write_whole(str(folder / "results.csv"), csv_of(rows))
+    if any(row["ratios"][OWN] for row in rows):
+        write_png(chart_of(rows), folder / "results.png")
+    again = f"python -m sim reproduce results{command} --output DIR"
+    write_whole(str(folder / "results.html"), render(page_of(made, again)))
+    return made
+
+
+def _in_turn(tasks: list[Measured]) -> list[Measured]:
+    """Return the measurements of the largest traces first, and of equal traces in sequence: a
+    process caches few traces."""
+    return sorted(tasks, key=lambda task: (-task.values, repr(trace_key(task.workload))))

@@ -1,0 +1,125 @@
+"""Rows of the results page as plain values: times, ratios, and the ratio after each change."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from sim.evaluation.store import Results
+from sim.experiments.results.cases import BASE, COMPARED, FULL, OWN, Case, Measured
+
+__all__ = ["COLUMNS", "Intervals", "csv_of", "row_of_case"]
+
+Intervals = Callable[[Case], tuple[float, float] | None]
+"""Returns the 5th and 95th percentile over constants of EN's ratio, None if not sampled."""
+
+COLUMNS = ("workload", "cluster", "mini_batch", "profile", "fidelity", "system", "metric", "value",
+           "low", "high", "unit")
+"""Columns of the CSV file."""
+
+_METRICS = {"interval_us": "us", "service_us": "us", "bottleneck_us": "us",
+            "network_bytes_per_sample": "B", "gpu_memory_bytes": "B"}
+"""Metrics of a system in the CSV file, with their units."""
+
+
+def row_of_case(case: Case, results: Results, intervals: Intervals | None = None) -> dict:
+    """Return a row.
+
+    Returns
+    -------
+    ``workload``, ``cluster``, ``nodes``, ``mini_batch``, ``profile``, ``fidelity``, ``measured``
+    and ``warmup`` (mini-batches), ``sampled`` (samples of the mini-batches that NICs run), ``why``
+    (reason why the row, or EN's ratio, is missing), ``source``, ``notes``;
+
+    ``samples_per_node``; ``keys`` and ``bags`` of a sample, ``foreign_bags`` and ``foreign_rows``
+    (distinct) of a mini-batch, ``bags_per_row``: foreign bags over distinct foreign rows of a
+    share;
+
+    ``systems``: rows of :func:`sim.evaluation.compared.row_of` by name; ``ratios``: times as fast
+    as the baseline, by system; ``low`` and ``high``: percentiles of EN's ratio, or None;
+
+    ``changes``: for each change ``change``, ``fair``, ``base_us``, ``own_us``, ``ratio`` (EN over
+    the baseline, both with the change), ``why``; ``largest``: the fair change that moves the ratio
+    most.
+    """
+    row = {"workload": case.workload, "cluster": case.cluster, "nodes": case.nodes,
+           "mini_batch": case.mini_batch, "profile": case.software, "fidelity": case.fidelity,
+           "measured": case.measured, "warmup": case.warmup, "sampled": case.sampled,
+           "why": case.why, "source": None, "notes": [],
+           "samples_per_node": case.mini_batch / case.nodes}
+    found = {each.system: _metrics(each, results) for each in case.systems}
+    counts = next((each["counts"] for each in found.values() if "counts" in each), None)
+    row |= counts or dict.fromkeys(("keys", "bags", "foreign_bags", "foreign_rows"))
+    row["bags_per_row"] = _over(row["foreign_bags"], row["foreign_rows"])
+    for each in found.values():
+        row["source"] = each.pop("source", row["source"])
+        row["notes"] = list(dict.fromkeys([*row["notes"], *each.pop("notes", [])]))
+        each.pop("counts", None)
+    base = found[BASE]["interval_us"]
+    low, high = (intervals and intervals(case)) or (None, None)
+    row |= {"systems": found, "low": low, "high": high,
+            "ratios": {name: _over(base, found[name]["interval_us"]) for name in (FULL, OWN)},
+            "changes": [] if case.why else list(_changes(case, results))}
+    if row["why"] is None and row["ratios"][OWN] is None:
+        row["why"] = "; ".join(f"{name}: {each['why']}" for name, each in found.items()
+                               if each["why"] and name in (BASE, OWN))
+    row["largest"] = _largest(row["changes"], row["ratios"][OWN])
+    return row
+
+
+def _metrics(task: Measured, results: Results) -> dict:
+    """Return the row of a system; a failed one has a reason."""
+    outcome = results.get(task)
+    if outcome is not None and outcome.metrics is not None:
+        return dict(outcome.metrics)
+    return {"system": task.system, **dict.fromkeys((
+        "interval_us", "service_us", "bottleneck", "bottleneck_us", "network_bytes_per_sample",
+        "gpu_memory_bytes", "samples_per_second", "options")),
+        "why": "not measured" if outcome is None else outcome.error}
+
+
+def _changes(case: Case, results: Results) -> Iterator[dict]:
+    for change, *both in case.changed:
+        base, own = (_metrics(each, results) for each in both)
+        yield {"change": change.name, "fair": change.fair, "base_us": base["interval_us"],
+               "own_us": own["interval_us"], "ratio": _over(base["interval_us"],
+                                                            own["interval_us"]),
+               "why": base["why"] or own["why"]}
+
+
+def _largest(changes: Sequence[dict], ratio: float | None) -> dict | None:
+    """Return the fair change whose ratio differs most from ``ratio``, as a factor."""
+    if ratio is None:
+        return None
+    return max((each for each in changes if each["ratio"] and each["fair"]), default=None,
+               key=lambda each: max(each["ratio"] / ratio, ratio / each["ratio"]))
+
+
+def _over(one: float | None, other: float | None) -> float | None:
+    return one / other if one and other else None
+
+
+def csv_of(rows: Sequence[Mapping]) -> str:
+    """Return rows as a CSV file with the columns `COLUMNS`; a missing value is an empty field."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in rows:
+        place = [row[name] for name in COLUMNS[:5]]
+        for system, metric, value, low, high, unit in _values(row):
+            writer.writerow([*place, system, metric, *(
+                "" if each is None else each for each in (value, low, high)), unit])
+    return text.getvalue()
+
+
+def _values(row: Mapping) -> Iterator[tuple]:
+    """Yield system, metric, value, low, high and unit of each value of a row."""
+    for name in COMPARED:
+        for metric, unit in _METRICS.items():
+            yield name, metric, row["systems"][name][metric], None, None, unit
+    for name, ratio in row["ratios"].items():
+        ends = (row["low"], row["high"]) if name == OWN else (None, None)
+        yield name, f"speedup_over_{BASE}", ratio, *ends, "x"
+    for each in row["changes"]:
+        yield OWN, f"speedup_over_{BASE} with {each['change']}", each["ratio"], None, None, "x"
+    yield "", "foreign_bags_per_distinct_foreign_row", row["bags_per_row"], None, None, "x"
+    yield "", "samples_per_node", row["samples_per_node"], None, None, "samples"

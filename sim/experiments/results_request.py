@@ -1,0 +1,54 @@
+"""The rows of the results page that the options of ``reproduce`` select."""
+
+from host.data.datasets import check_files, input_files, known_format
+from host.model import load_model
+from sim.evaluation.setting import Setting
+from sim.experiments.figures.registry import RESULTS
+from sim.experiments.options import ReproduceOptions
+from sim.experiments.results.cases import CLUSTERS, Case, cases_of
+
+__all__ = ["requested"]
+
+_DEMO = ("kaggle", "multi_hot")
+"""Models that ``--demo`` includes, each with its first mini-batch on the first cluster."""
+
+
+def requested(options: ReproduceOptions) -> tuple[list[Case], str]:
+    """Return the rows, and the options as text of a command line.
+
+    Raises ``ValueError`` for an option that does not go with the page, and for an unknown model.
+    """
+    if set(options.figures) != {RESULTS}:
+        raise ValueError(f"figure {RESULTS} must be given alone, not with "
+                         f"{', '.join(name for name in options.figures if name != RESULTS)}")
+    for name, default, remedy in (
+            ("gpu", str(Setting.gpu), "clusters name their GPUs"),
+            ("setting", "reference", "the page has one setting"),
+            ("seeds", 1, "use --seed")):
+        if getattr(options, name) != default:
+            raise ValueError(f"{name} must be left out with {RESULTS}, not "
+                             f"{getattr(options, name)!r}: {remedy}")
+    models = tuple(filter(None, (options.model or "").split(",")))
+    for name in models:
+        load_model(name)
+    data, kind = (), None
+    if options.data is not None:
+        if len(models) != 1:
+            raise ValueError(f"model must be one model with data, not {options.model!r}")
+        check_files(options.data, "for the points, each of which reads it")
+        data = tuple(map(str, input_files(options.data)))
+        kind = known_format(options.data, options.format)
+    elif options.format is not None:
+        raise ValueError(f"format must go with data, not {options.format!r} alone")
+    cases = cases_of(models or (_DEMO if options.demo else ()),
+                     CLUSTERS[:1] if options.demo else CLUSTERS, data, kind, options.fidelity,
+                     options.seed)
+    if options.demo:
+        cases = list({case.workload: case for case in reversed(cases)}.values())[::-1]
+    said = "".join(f" --{name} {value}" for name, value in (
+        ("model", options.model), *(("data", path) for path in data), ("format", kind)) if value)
+    if options.fidelity != "model":
+        said += f" --fidelity {options.fidelity}"
+    if options.seed != 1:
+        said += f" --seed {options.seed}"
+    return cases, said + (" --demo" if options.demo else "")
