@@ -57,7 +57,7 @@ def test_what_is_counted_after_the_warm_up_is_what_a_run_of_it_alone_counts_less
 
 def h100(measured: int, constant: str = "", factor: float = 1.0) -> float:
     """Return the interval of FS's NICs on four nodes of one H100."""
-    point = Point.named("fs", batching="file", mini_batch=128, software="tuned_h100",
+    point = Point.named("fs", mini_batch=128, software="tuned_h100",
                         gpu="gpu_h100", link="pcie_h100", local_cache=None, remote_cache=None,
                         warmup=measured, measured=measured,
                         scaled=((constant, factor),) if constant else ())
