@@ -21,7 +21,6 @@ from host.systems.stage import Step
 __all__ = ["SHARED", "Passage", "Schedule", "Use", "among_us", "busy_us", "kernels_us",
            "passage_of", "schedule", "steady_us"]
 
-
 _EXACT = 1 + 1e-12
 """Tolerance for rounding errors in sums of durations."""
 
@@ -78,7 +77,8 @@ def passage_of(step: Step) -> Passage:
 
     The step takes as long as its longest chain of stages. Stages of parallel chains share a
     resource in the best order that Jackson's rule allows: the resource serves the stage that the
-    longest chain follows, with preemption. Kernels with parts of a GPU fill its free
+    longest chain follows, with preemption. Each resource is considered alone, so the length is a
+    lower bound of that of any order. Kernels with parts of a GPU fill its free
     multiprocessors; no kernel waits until all its multiprocessors are free at once.
     """
     stages, ends = step.stages, earliest_ends(step)

@@ -16,7 +16,7 @@ from rtl.config import NicConfig, preset
 from sim.evaluation.fields import Fields, model_of
 from sim.evaluation.nic_run import NicRun, all_runs
 from sim.evaluation.store import Store
-from sim.evaluation.trace import Trace, nic_plan_of, placement_of
+from sim.evaluation.trace import Trace, busy_trace, nic_plan_of, placement_of
 from sim.evaluation.workloads import Updates, updates_of_trace
 from sim.job.fit import sizes_beyond
 from sim.job.options import RunOptions
@@ -39,11 +39,6 @@ HBM = GpuProfile("hbm_u280", launch_us=0.1222, memory_bandwidth_gb_s=152.0, acce
                  streams=32, kernel_us=0.0)
 """The card's HBM as a GPU profile, for the system with everything on the NIC: latency of a closed
 row, random 64-byte reads on all channels. Sources: Shuhai and AMD's tutorial."""
-
-SATURATED = 16
-"""Mini-batches in flight that keep the NICs busy. A short trace uses half the number of measured
-mini-batches, because the interval is measured between the two halves."""
-
 
 @dataclass(frozen=True)
 class Nics:
@@ -111,9 +106,9 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     """Run the NICs of a point, or read their runs from ``runs``, which stores new runs.
 
     The latency of a mini-batch comes from a run with one in flight. The interval comes, in
-    inference, from a run with `SATURATED` in flight; the system then applies its own depth. The
-    warm-up is not counted. A thread of the driver launches each gather on the GPU, one call at a
-    time, which adds to the gather's latency.
+    inference, from a run of :func:`sim.evaluation.trace.busy_trace`; the system then applies its
+    own depth. The warm-up is not counted. A thread of the driver launches each gather on the GPU,
+    one call at a time, which adds to the gather's latency.
 
     With the interaction on the NIC, the phase ``irregular`` is the time by which a run with
     interaction exceeds a run with pooled vectors, or the bottom MLP if that is longer. The
@@ -126,7 +121,7 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     """
     interacts = not point.workload.training and ("sc" in nics.parts or nics.on_card)
     count, cluster = len(trace.measured), point.cluster
-    many = 1 if point.workload.training else min(SATURATED, max(1, count // 2))
+    long, many = (trace, 1) if point.workload.training else busy_trace(trace)
     rows, notes = cache_rows(point, nics, trace)
     sizes = sizes_for(point, nics, trace, interacts)
     notes += [trace.model.padding] if trace.model.padding else []
@@ -144,13 +139,14 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     share = int(np.ceil(trace.mini_batch / cluster.all_nics))
     late = replace(gpu, gemm_fraction=1.0,
                    float32_tflops=share * _operations(trace) / (late_us(share) * 1e6))
-    wanted = [(gpu, False, 1), (gpu, interacts, 1), (gpu, interacts, many),
-              *([(late, True, 1)] if interacts else [])]
-    alone, with_interaction, busy, *behind = all_runs(
-        [options_of(point, nics, trace, devices, of, rows, *each) for of, *each in wanted], trace,
+    wanted = [(gpu, False), (gpu, interacts), *([(late, True)] if interacts else [])]
+    alone, with_interaction, *behind = all_runs(
+        [options_of(point, nics, trace, devices, of, rows, each, 1) for of, each in wanted], trace,
         runs)
+    busy, = all_runs([options_of(point, nics, long, devices, gpu, rows, interacts, many, trace)],
+                     long, runs)
     first = trace.warmup
-    interval = busy.interval_us(first)
+    interval = busy.interval_us(long.warmup)
     bottom = gpu.latency_us + share * _operations(trace) / (
         gpu.float32_tflops * gpu.gemm_fraction * 1e6)
     ready = gpu.latency_us + late_us(share)
@@ -240,8 +236,10 @@ def _answering(point: Fields, nics: Nics, devices: Devices) -> tuple[GpuProfile,
 
 
 def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: GpuProfile,
-               rows: dict[str, int | None], interaction: bool, depth: int) -> RunOptions:
-    """Return the options of a run of a point's NICs."""
+               rows: dict[str, int | None], interaction: bool, depth: int,
+               placed: Trace | None = None) -> RunOptions:
+    """Return the options of a run of a point's NICs; ``placed``: trace of the placement, if it is
+    not ``trace``."""
     own, workload, nodes = nics.settings_of(point), point.workload, point.cluster.all_nics
     settings = [f"interaction={str(interaction).lower()}"]
     if not any(setting.startswith("requester_merge=") for setting in own):
@@ -255,7 +253,7 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
                 settings.append(f"{cache}_rows={held}")
             else:
                 settings.append(f"{cache}_sets={held // ways}")
-    placement, lookups = placement_of(point, trace)
+    placement, lookups = placement_of(point, placed or trace)
     return RunOptions.of(
         config=workload.preset, model=trace.model if trace.changed or not workload.of_paper
         else None,

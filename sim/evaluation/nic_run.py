@@ -117,10 +117,13 @@ class NicRun:
         return asdict(self)
 
     def interval_us(self, first: int) -> float:
-        """Return the microseconds from one mini-batch's end to the next, from ``first`` on. They
-        are measured between the mean ends of the first and the second half, because ends may be
-        bursty."""
-        ends = np.sort([record.finished for record in self.records])[first:]
+        """Return the microseconds from one end of the counted mini-batches to the next.
+
+        They are measured between the mean ends of the first and the second half, because ends may
+        be bursty. ``first``: number of the first counted mini-batch.
+        """
+        ends = np.sort([record.finished for record in self.records])[first:
+                                                                     first + self.mini_batches]
         half = len(ends) // 2
         return float(ends[-half:].mean() - ends[:half].mean()) / (
             len(ends) - half) * CYCLE_NS / 1000

@@ -230,8 +230,6 @@ class Search(ABC):
         point, seeds = self.site.point, self.seeds()
         if len(seeds) == len(self.near(seeds[0])) == 1:
             return self.whole(Choice(point.flights, seeds[0]))
-        starts = [[each for each in seeds if self.apart(each) == group]
-                  for group in dict.fromkeys(map(self.apart, seeds))]
         found: list[Choice] = []
         for flights in point.sets_of_flights:
             groups: dict[Any, list[Any]] = {}

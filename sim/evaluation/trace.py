@@ -16,8 +16,17 @@ from sim.evaluation.fields import Fields, Workload
 from sim.job.inputs import SampleSource
 from sim.job.workload import Workload as JobWorkload
 
-__all__ = ["FewSamplesError", "Trace", "arrivals_of", "copied_all", "nic_plan_of",
-           "placement_of", "plan_of", "trace_key", "trace_of", "without_small"]
+__all__ = ["FewSamplesError", "Trace", "arrivals_of", "busy_trace", "copied_all",
+           "nic_plan_of", "placement_of", "plan_of", "trace_key", "trace_of", "without_small"]
+
+SATURATED = 16
+"""Mini-batches in flight that keep NICs busy. A short trace uses half the number of measured
+mini-batches, because the interval is measured between the two halves."""
+
+_SETTLED, _SETTLED_KEYS = 8, 400_000
+"""Mini-batches of a busy run's warm-up per mini-batch in flight, and their keys, at most. All nodes
+begin at once, and NICs keep this rhythm for up to about 90 mini-batches of 128 samples."""
+
 
 class FewSamplesError(ValueError):
     """Raised if files hold fewer than 2 mini-batches."""
@@ -35,7 +44,8 @@ class Trace:
     mini_batch, window: samples of a mini-batch, and of the window that it is formed from.
     notes: differences from the point's request, in words.
     changed: whether ``model`` differs from the data set's, such as for NICs that serve part of a
-        trace.
+        trace. least_rows: tables of at most this many rows are left out; None without a table left
+        out. only: whether no further samples can be made or read.
     """
 
     of: Workload
@@ -47,6 +57,8 @@ class Trace:
     window: int
     notes: tuple[str, ...]
     changed: bool = False
+    least_rows: int | None = None
+    only: bool = False
 
     @property
     def measured(self) -> tuple[MiniBatch, ...]:
@@ -115,6 +127,29 @@ def _first(chunks: Iterator[Samples], count: int) -> Iterator[Samples]:
         yield chunk
 
 
+def busy_trace(trace: Trace) -> tuple[Trace, int]:
+    """Return the trace of a run that measures the interval of NICs, and its mini-batches in flight.
+
+    It is a longer trace of the same source: the warm-up lasts until the nodes' common start has no
+    effect, and as many mini-batches as are in flight follow the measured ones, because NICs that
+    drain are faster. Files may have fewer. A trace that is too short for several mini-batches in
+    flight is returned itself, with 1.
+    """
+    in_flight = min(SATURATED, len(trace.measured) // 2)
+    if in_flight < 2:
+        return trace, 1
+    found = trace
+    if not trace.only:
+        keys = sum(len(batch.samples.keys) for batch in trace.batches) // len(trace.batches)
+        settled = min(_SETTLED * in_flight, _SETTLED_KEYS // max(1, keys))
+        found = trace_of(replace(trace.of, warmup=max(trace.warmup, settled),
+                                 measured=len(trace.measured) + in_flight))
+        if trace.least_rows is not None:
+            found = without_small(found, trace.least_rows)
+    in_flight = min(in_flight, len(found.measured) // 3)
+    return (found, in_flight) if in_flight > 1 else (trace, 1)
+
+
 def arrivals_of(trace: Trace, per_us: float, seed: int) -> np.ndarray:
     """Return the arrival time of each sample: a Poisson process with ``per_us`` samples per
     microsecond.
@@ -179,5 +214,5 @@ def without_small(trace: Trace, rows: int) -> Trace:
 
     model = trace.model.with_tables(np.flatnonzero(kept).tolist(), f"{trace.model.name}, tables of "
                                     f"more than {rows} rows")
-    return replace(trace, changed=True, model=model, batches=tuple(
+    return replace(trace, changed=True, model=model, least_rows=rows, batches=tuple(
             replace(batch, samples=less(batch.samples)) for batch in trace.batches))

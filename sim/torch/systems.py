@@ -149,7 +149,8 @@ def _trace(kept: list[Kept], chains: Chains) -> tuple[Trace, list[str]]:
     batches = tuple(_batch(samples_of(each.columns, range(len(columns)), model.dense), number)
                     for number, each in enumerate(kept))
     of = Workload(name, mini_batch=size, seed=0, warmup=warmup, measured=count - warmup)
-    return Trace(of, model, "the program", batches, warmup, size, size, (), changed=True), notes
+    return Trace(of, model, "the program", batches, warmup, size, size, (), changed=True,
+                 only=True), notes
 
 
 def _again(kept: list[Kept], warmup: int) -> int:

@@ -1,6 +1,7 @@
 """Runs of NICs: counts after the warm-up, and runs that points share."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from filelock import FileLock
@@ -13,8 +14,9 @@ from sim.evaluation.measure import measure
 from sim.evaluation.nic import as_nics_see, cache_rows, options_of
 from sim.evaluation.nic_run import NicRun, Record, RunOf, all_runs, run_nics
 from sim.evaluation.point import Point
+from sim.evaluation.search import Site
 from sim.evaluation.store import Store
-from sim.evaluation.trace import trace_key, trace_of
+from sim.evaluation.trace import busy_trace, trace_key, trace_of, without_small
 
 POINT = Point.named("lc+rc", nodes=2, mini_batch=16, warmup=2, measured=4, window=32)
 
@@ -53,6 +55,47 @@ def test_what_is_counted_after_the_warm_up_is_what_a_run_of_it_alone_counts_less
     # The other counts cover the time between two ends, each with two more in flight.
     assert rest.mini_batches == 1 + 1 and two.mini_batches == 4
     assert 0 < 2 * sum(rest.gathered) < 3 * sum(two.gathered) / 2
+
+
+def h100(measured: int, constant: str = "", factor: float = 1.0) -> float:
+    """Return the interval of FS's NICs on four nodes of one H100."""
+    point = Point.named("fs", mini_batch=128, software="tuned_h100",
+                        gpu="gpu_h100", link="pcie_h100", local_cache=None, remote_cache=None,
+                        warmup=measured, measured=measured,
+                        scaled=((constant, factor),) if constant else ())
+    part = point.kind.run_nics(Site.of(point))
+    assert part is not None
+    return part.times[0].interval_us
+
+
+def test_nics_with_a_faster_gpu_have_no_longer_interval_after_a_short_trace():
+    assert h100(4, "gpu_h100.launch_us", 0.9) <= 1.005 * h100(4)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("constant", ["software_tuned_h100.launch_call_us",
+                                      "ethernet_100g_switch.one_way_us",
+                                      "pcie_gen3x16.one_way_us"])
+def test_nics_with_a_better_constant_have_no_longer_interval(constant):
+    times = [h100(32, constant, factor) for factor in (1.1, 1.0, 0.9, 0.5)]
+    assert all(better <= 1.005 * worse for worse, better in pairwise(times)), times
+
+
+def test_an_interval_is_measured_after_the_start_and_before_the_end_of_a_run():
+    trace = trace_of(Point.named("lc", mini_batch=128, warmup=2, measured=8).workload)
+    busy, in_flight = busy_trace(trace)
+    assert (in_flight, busy.warmup, len(busy.measured)) == (4, 8 * 4, 8 + 4)
+    assert all((a.numbers == b.numbers).all() for a, b in zip(trace.batches, busy.batches))
+    less, _ = busy_trace(without_small(trace, 1000))
+    assert less.model == without_small(trace, 1000).model and len(less.batches) == 44
+    # Warm-ups are bounded by keys.
+    large = trace_of(Point.named("lc", mini_batch=4096, warmup=1, measured=4).workload)
+    assert (busy_trace(large)[0].warmup, busy_trace(large)[1]) == (3, 2)
+    # Without further samples, fewer mini-batches are in flight, or one.
+    only = replace(trace, only=True)
+    assert busy_trace(only) == (only, 2)
+    short = trace_of(replace(trace.of, measured=3))
+    assert busy_trace(short) == (short, 1)
 
 
 @pytest.mark.thorough

@@ -70,7 +70,7 @@ def test_a_share_of_a_unique_step_has_a_largest_number_of_slots(share):
     fits, exceeds = _samples(share(MOST_INDICES)), _samples(share(MOST_INDICES + 1))
     assert Step.of(0, 0, fits, 2, (3, 16), unique=True).unique
     with pytest.raises(ValueError, match=f"must be at most {MOST_INDICES} .*, not "
-                                         f"{MOST_INDICES + 1}$"):
+                                         f"{MOST_INDICES + 1}: use deliver pooled"):
         Step.of(0, 0, exceeds, 2, (3, 16), unique=True)
     assert not Step.of(0, 0, exceeds, 2, (3, 16)).unique
 
