@@ -14,12 +14,8 @@ from sim.evaluation.measure import busy_us, measure_system
 from sim.evaluation.nic import cache_rows, reaching
 from sim.evaluation.point import Point
 from sim.evaluation.store import Store
-<<<<<<< ours
-from sim.evaluation.trace import FewSamplesError, nic_plan_of, trace_of
-=======
 from sim.evaluation.systems import canonical, system_of
-from sim.evaluation.trace import FewSamplesError, plan_of, trace_of
->>>>>>> theirs
+from sim.evaluation.trace import FewSamplesError, nic_plan_of, trace_of
 
 __all__ = ["COSTS", "WINDOW", "MiniBatches", "finished_us", "measured", "point_of"]
 
