@@ -9,11 +9,12 @@ from math import ceil
 from typing import Any
 
 from host.systems import Stage, Step, schedule
-from sim.evaluation.fields import Workload, devices_of
+from sim.evaluation.fields import Workload, devices_of, model_of
 from sim.evaluation.measure import busy_us, measure_system
 from sim.evaluation.nic import cache_rows, reaching
 from sim.evaluation.point import Point
 from sim.evaluation.store import Store
+from sim.evaluation.systems import canonical, system_of
 from sim.evaluation.trace import FewSamplesError, plan_of, trace_of
 
 __all__ = ["COSTS", "WINDOW", "MiniBatches", "finished_us", "measured", "point_of"]
@@ -37,13 +38,15 @@ _WARMUP_SAMPLES = 2048
 def point_of(mini_batch: int, graph: bool, system: str, **fields: Any) -> Point:
     """Return the point of mini-batches of that many samples, formed by the graph algorithm or in
     order of arrival; ``fields``: fields of a :class:`Point`; fields that the system does not have
-    are ignored.
+    are ignored. GPUs compute an interaction that NICs cannot.
 
     Raises ``ValueError`` as a point does.
     """
     warmup = WINDOW * max(1, ceil(_WARMUP_SAMPLES / (WINDOW * mini_batch)))
-    return Point.named(system, fields, mini_batch=mini_batch, warmup=warmup, measured=_MEASURED,
-                       batching="graph" if graph else "file")
+    own = system_of(canonical(system)[0]).for_model(
+        model_of(fields.get("dataset", Workload.dataset)), "inference")
+    return Point.named(**own, common=fields, mini_batch=mini_batch, warmup=warmup,
+                       measured=_MEASURED, batching="graph" if graph else "file")
 
 
 @dataclass(frozen=True, eq=False)

@@ -158,3 +158,26 @@ def _row(system: str, interval: float, network: float, bottleneck: str) -> dict:
     ([_row("en", 10, 100, "nic"), _row("bl-tuned", 10.05, 100, "cpu")], 0.9, "within 1 %")])
 def test_the_sentence_names_the_deciding_factor(rows, rows_per_bag, words):
     assert words in reason_of(rows, Counts(1000, 100, 100, 100 * rows_per_bag))
+
+
+def test_nics_pad_tables_of_different_dimensions_and_baselines_do_not(tmp_path):
+    def bytes_of(first: int, second: int) -> dict:
+        path = tmp_path / "mixed.toml"
+        path.write_text(BAGS.replace("count = 3", f"count = 3\ndimension = {first}").replace(
+            "rows = 1_000_000", f"rows = 10_000_000\ndimension = {second}\npooling = 'mean'"))
+        found = api.compare(model=path, cluster="h100", nodes=2, mini_batch=64, measured=2,
+                            system=["bl-paper", "lc+rc"])
+        return {row["system"]: row for row in found["systems"]}
+
+    wide, mixed, narrow = bytes_of(64, 64), bytes_of(16, 64), bytes_of(16, 16)
+    for name, pads in (("bl-paper", False), ("lc+rc", True)):
+        moved, held = ([each[name][what] for each in (wide, mixed, narrow)]
+                       for what in ("network_bytes_per_sample", "gpu_memory_bytes"))
+        assert moved[0] > moved[2] and held[0] > held[2]
+        assert (moved[1] == moved[0]) == pads and moved[1] > moved[2]
+        said = "NICs send vectors of 16 to 64 values padded with zeros to 64"
+        assert (said in mixed[name]["options"]) == pads
+        assert not any("padded" in each for each in wide[name]["options"])
+    # The fullest node has a table of each dimension, and the inputs of the top MLP.
+    assert wide["bl-paper"]["gpu_memory_bytes"] - mixed["bl-paper"]["gpu_memory_bytes"] == (
+        4 * (50_000 + 16 * 3) * (64 - 16))

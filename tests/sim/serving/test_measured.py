@@ -71,3 +71,16 @@ def test_caches_are_those_of_the_reference_mini_batch():
         assert (own.system.local_cache == 1) == (size == 8)
     off = point_of(8, False, system="bl-paper", **SMALL)
     assert module._with_reference_caches(off) is off
+
+
+@pytest.mark.parametrize("system", ["fs", "en"])
+def test_gpus_interact_where_tables_differ(tmp_path, system):
+    path = tmp_path / "mixed.toml"
+    path.write_text('name = "mixed"\ndimension = 16\ndense = 1\nbottom = [16]\ntop = [1]\n'
+                    'interaction = "cat"\n[[tables]]\nrows = 900\nbag = 3\n[[tables]]\n'
+                    'rows = 5000\ndimension = 48\npooling = "mean"\nbag = [1, 5]\n')
+    point = point_of(8, False, system=system, **SMALL | {"dataset": str(path)})
+    found = measured(point)
+    assert found["applicable"] and found["interval_us"] > 0
+    assert "NICs send vectors of 16 to 48 values padded with zeros to 48" in found["notes"]
+    assert point.kind.name == ("lc+rc" if system == "fs" else "en")
