@@ -260,6 +260,6 @@ def test_nics_pad_tables_of_different_dimensions_and_baselines_do_not(tmp_path):
         said = "NICs send vectors of 16 to 64 values padded with zeros to 64"
         assert (said in mixed[name]["options"]) == pads
         assert not any("padded" in each for each in wide[name]["options"])
-    # The fullest node has the table of 64 values; only the inputs of the top MLP differ.
+    # The fullest node has a table of each dimension, and the inputs of the top MLP.
     assert wide["bl-paper"]["gpu_memory_bytes"] - mixed["bl-paper"]["gpu_memory_bytes"] == (
-        4 * 16 * 3 * (64 - 16))
+        4 * (50_000 + 16 * 3) * (64 - 16))

@@ -83,4 +83,4 @@ def test_gpus_interact_where_tables_differ(tmp_path, system):
     found = measured(point)
     assert found["applicable"] and found["interval_us"] > 0
     assert "NICs send vectors of 16 to 48 values padded with zeros to 48" in found["notes"]
-    assert point.system.name == ("lc+rc" if system == "fs" else "en")
+    assert point.kind.name == ("lc+rc" if system == "fs" else "en")
