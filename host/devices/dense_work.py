@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from host.devices.operation import TILE, Operation
 from host.model import Model
 
-__all__ = ["LEVELS", "cast", "concat", "dense_update", "elementwise", "interaction", "interaction_backward",
-           "linear", "loss", "mlp", "mlp_backward", "product"]
+__all__ = ["LEVELS", "cast", "concat", "dense_update", "elementwise", "interaction",
+           "interaction_backward", "linear", "loss", "mlp", "mlp_backward", "product"]
 
 Layers = Sequence[tuple[int, int]]
 

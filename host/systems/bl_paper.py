@@ -5,7 +5,15 @@ from host.systems.devices import Devices
 from host.systems.options import StepOptions
 from host.systems.program import Program
 from host.systems.stage import Step
-from host.systems.tables import INDEX, by_table, input_bytes, lookups, pooled, row_updates, vector_bytes
+from host.systems.tables import (
+    INDEX,
+    by_table,
+    input_bytes,
+    lookups,
+    pooled,
+    row_updates,
+    vector_bytes,
+)
 from host.systems.workload import Workload
 
 __all__ = ["bl_paper"]

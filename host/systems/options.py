@@ -1,5 +1,6 @@
 """Options of a step, common to all systems, and the options that a search varies."""
 
+from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
@@ -141,8 +142,8 @@ def every(option: _T, variants: Sequence[Variants], training: bool = False) -> t
 
     Raises ``ValueError`` if there are none.
     """
-    found = tuple(each for chosen in product(*filter(None, variants)) if (each := replace(
-        option, **{name: value for own in chosen for name, value in own.items()})).possible(training))
+    found = tuple(each for chosen in product(*filter(None, variants))
+                  if (each := replace(option, **dict(ChainMap(*chosen)))).possible(training))
     if not found:
         raise ValueError(f"fixed must leave consistent options in "
                          f"{'training' if training else 'inference'}, not {option.in_words()}")

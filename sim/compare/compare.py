@@ -100,9 +100,9 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
     Returns
     -------
     ``schema``, ``version``, ``profiles`` (name to hash), ``model``, ``cluster``, ``nodes``,
-    ``mini_batch`` (samples), ``workload``, ``source`` of the samples, ``wire``, ``fixed``, ``keys`` and ``bags`` per
-    sample, ``foreign_bags`` and ``foreign_rows`` (distinct) of a mini-batch, ``reason`` (one
-    sentence), ``notes``, and ``systems``, fastest first:
+    ``mini_batch`` (samples), ``workload``, ``source`` of the samples, ``wire``, ``fixed``,
+    ``keys`` and ``bags`` per sample, ``foreign_bags`` and ``foreign_rows`` (distinct) of a
+    mini-batch, ``reason`` (one sentence), ``notes``, and ``systems``, fastest first:
 
     ``system``, ``interval_us`` (from one mini-batch to the next), ``service_us`` (one alone),
     ``bottleneck`` (resource), ``bottleneck_us`` (its busy time per mini-batch, a lower bound of the

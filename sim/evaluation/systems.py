@@ -75,7 +75,8 @@ class _Tuned(Search):
     """Search of bl-tuned."""
 
     kind = Tuning
-    coarse = frozenset({"exchange", "dedupe", "host_indices", "grouped", "copied_rows", "bags_once"})
+    coarse = frozenset({
+        "exchange", "dedupe", "host_indices", "grouped", "copied_rows", "bags_once"})
 
     def __init__(self, site: Site, all_reduce: bool):
         super().__init__(site, all_reduce)

@@ -225,11 +225,11 @@ Traffic = dict[str, dict[str, float]]
 
 
 def software_traffic(work: Sequence[Workload], training: bool,
-                     tuning: Tuning = Tuning(dedupe=False)) -> Traffic:
+                     tuning: Tuning | None = None) -> Traffic:
     """Return bytes and packets that software exchanges per mini-batch, all nodes."""
     kinds = {"lookups": [], "vectors": []} | ({"gradients": []} if training else {})
     for w in work:
-        keys, vectors = exchanged(w, tuning)
+        keys, vectors = exchanged(w, tuning or Tuning(dedupe=False))
         kinds["lookups"].append(keys)
         kinds["vectors"].append(vectors)
         if training:

@@ -117,7 +117,8 @@ def _cases(setting: Setting) -> Iterator[_Case]:
                 _SINGLE if option.of_all else {})), {})
             yield _Case(f"nothing but {option.name}", point("en", fixed=_given(
                 _alone(option.alone, workload)), **({} if option.of_all else _SINGLE)), {})
-        yield _Case("EN with nothing", point("en", fixed=_given(_alone({}, workload)), **_SINGLE), {})
+        yield _Case("EN with nothing",
+                    point("en", fixed=_given(_alone({}, workload)), **_SINGLE), {})
         if workload == "training":
             continue
         for level in (_LEVEL, max(LEVELS)):

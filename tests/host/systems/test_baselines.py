@@ -321,7 +321,7 @@ def test_kernels_exchange_without_a_communicator():
     step = bl_tuned(w, d, INFERENCE, replace(PLAIN, exchange="gpu"))
     found = schedule([step]).busy
     assert "nccl" not in found and found["link"] > 0
-    # Each exchange: a kernel of 2, a store, and a node that waits; NCCL has a base of 7, a hop of 2.
+    # Each exchange: a kernel of 2, a store, a node that waits; NCCL has a base of 7, a hop of 2.
     gpu = d.gpu.gpu
     assert longest_us(step) - longest_us(bl_tuned(w, d, INFERENCE, PLAIN)) == pytest.approx(
         2 * (2 + d.nccl.nccl.put_us + gpu.word_us - (7 + 2)), abs=1e-3)
