@@ -133,13 +133,17 @@ class Choice:
     option: Any
 
 
+_CLOSE = 1.25
+"""Interval of a group that is still searched, relative to the best."""
+
+
 class Search(ABC):
     """Options of a system at a site, and the local search for the fastest.
 
     A search begins at the best options of each group (:meth:`apart`). A round compares the options
-    that differ in an alternative, with each flight; rounds end when none is faster. From the best
-    group, further rounds compare the options that differ in ``changes`` alternatives. A bound that
-    is cheap to compute excludes most options.
+    that differ in an alternative, with each flight; rounds end when none is faster. From the groups
+    that come close to the best, further rounds also compare the options that differ in ``changes``
+    alternatives, with the same depth. A bound that is cheap to compute excludes most options.
 
     The extreme mini-batches represent all mini-batches while options are compared. The finalists
     (the best of each group of :meth:`apart`, with one mini-batch per graph and overall) are then
@@ -236,20 +240,28 @@ class Search(ABC):
             for each in (*(each.option for each in found), *seeds):
                 groups.setdefault(self.apart(each), []).append(each)
             found += [self._climb(flights, group, 1) for group in groups.values()]
-            found.append(self._climb(flights, [min(found, key=self._cost).option], self.changes))
+            most = _CLOSE * min(self._cost(each)[0] for each in found)
+            found += [self._climb(flights, [each.option], self.changes)
+                      for each in dict.fromkeys(found) if self._cost(each)[0] <= most]
         return self.pick([self.whole(choice) for choice in dict.fromkeys(found)])
 
     def _climb(self, flights: Flights, options: Sequence[Any], changes: int) -> Choice:
-        """Return the best of ``options`` of a group, improved until no option of the group that
-        differs in ``changes`` alternatives is faster."""
-        before, group = None, self.apart(options[0])
+        """Return the best of ``options`` of a group, improved until no option of the group is
+        faster: with any flight in one alternative, with the same depth in ``changes``."""
+        before, group, choices = None, self.apart(options[0]), self._choices(flights, options)
         while True:
-            chosen = best([Choice((flight,), each) for each in options for flight in flights
-                           if self.allows(each, *flight) and self.apart(each) == group],
+            chosen = best([each for each in choices if self.apart(each.option) == group],
                           self._bound, self._cost)
             if chosen == before:
                 return chosen
-            before, options = chosen, self.near(chosen.option, changes)
+            before, ((depth, _),) = chosen, chosen.flights
+            same = tuple(flight for flight in flights if flight[0] == depth)
+            choices = [*self._choices(flights, self.near(chosen.option)),
+                       *self._choices(same, self.near(chosen.option, changes))]
+
+    def _choices(self, flights: Flights, options: Sequence[Any]) -> list[Choice]:
+        return [Choice((flight,), each) for each in options for flight in flights
+                if self.allows(each, *flight)]
 
     def _bound_of(self, choice: Choice) -> tuple[float, float]:
         """Return a lower bound of the cost of a choice."""
