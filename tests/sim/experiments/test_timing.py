@@ -2,7 +2,7 @@
 
 import pytest
 
-from host.systems import Part, Step, least_interval_us
+from host.systems import Part, Step
 from sim.evaluation.search import interval_us
 
 
@@ -19,7 +19,6 @@ def step(*stages: tuple[float, object]) -> Step:
 def test_an_interval_is_that_of_latency_or_of_what_is_busiest(in_flight, us, count):
     steps = [step((4, "cpu"), (20, None), (1, Part("gpu", 0.5)), (25, None))] * count
     assert interval_us(steps, in_flight) == pytest.approx(us)
-    assert least_interval_us(steps, in_flight) == pytest.approx(us)
 
 
 @pytest.mark.parametrize("in_flight", [1, 2, 4, 8, 16])
@@ -27,4 +26,4 @@ def test_steps_that_differ_are_not_slower_than_each_resource_allows(in_flight):
     """One step needs the host for 10 us and the next the GPU: 5 us each in parallel."""
     steps = [step((10, "cpu")), step((10, "gpu"))]
     assert interval_us(steps, in_flight) == (10 if in_flight == 1 else 5)
-    assert least_interval_us(steps, in_flight) == interval_us(steps, in_flight)
+
