@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TypeVar
 
-from host.systems.charge import longest_us
 from host.systems.devices import Devices
 from host.systems.options import (
     COPIED_ROWS,
@@ -15,10 +14,8 @@ from host.systems.options import (
     Variants,
     host_variants,
 )
-from host.systems.schedule import SHARED, among_us, kernels_us
-from host.systems.stage import Step
 
-__all__ = ["EXCHANGES", "WIRES", "Tuning", "best", "least_interval_us", "tuning_variants"]
+__all__ = ["EXCHANGES", "WIRES", "Tuning", "best", "tuning_variants"]
 
 _T = TypeVar("_T")
 
@@ -126,31 +123,6 @@ def tuning_variants(training: bool, rdma: bool = False, repeats: bool = False,
     return (lookups, indices,
             *(tuple({name: value} for value in values) for name, values in own.items()),
             *host_variants(threads, key_bytes))
-
-
-def least_interval_us(steps: Sequence[Step], in_flight: int, per_graph: int = 1) -> float:
-    """Return a lower bound of the mean interval of ``steps``, in microseconds per step.
-
-    The bound is the busiest resource, or the mean step length among the others (:func:`among_us`)
-    divided by ``in_flight``.
-
-    per_graph: steps that share the calls of the host, see :func:`host.systems.in_one_graph`.
-    """
-    busy: dict = {}
-    # The first step of a graph pays a call, and the others what they add to it.
-    first = [min(step.stages[number].us for step, number in zip(steps, call))
-             for call in zip(*(sorted(step.calls) for step in steps))]
-    for step in steps:
-        shared = dict(zip(sorted(step.calls), first))
-        for number, stage in enumerate(step.stages):
-            us = stage.us if per_graph == 1 or number not in shared else (
-                shared[number] + (per_graph - 1) * step.calls[number]) / per_graph
-            for name, share in stage.uses:
-                busy[name] = busy.get(name, 0.0) + share * us
-    alone = [longest_us(step) for step in steps]
-    kernels = sum(min(us, kernels_us(step)) for us, step in zip(alone, steps))
-    delay = (in_flight - per_graph) * busy.get(SHARED, 0.0)
-    return max(among_us(sum(alone), kernels, delay) / in_flight, *busy.values(), 0.0) / len(steps)
 
 
 def best(candidates: Iterable[_T], least: Callable[[_T], tuple[float, ...]],

@@ -20,7 +20,6 @@ from host.systems import (
     every,
     fixed_of,
     in_graphs,
-    least_interval_us,
     near,
     open_variants,
     start_of,
@@ -64,12 +63,6 @@ class Built:
     def interval_us(self) -> float:
         """Time from one mini-batch to the next."""
         return interval_us(self.steps, self.in_flight, self.per_graph)
-
-    @cached_property
-    def least_us(self) -> float:
-        """Lower bound of the interval, cheaper to compute."""
-        return least_interval_us(self.steps, self.in_flight // self.per_graph * self.per_graph,
-                                 self.per_graph)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +136,8 @@ class Search(ABC):
     A search begins at the best options of each group (:meth:`apart`). A round compares the options
     that differ in an alternative, with each flight; rounds end when none is faster. From the groups
     that come close to the best, further rounds also compare the options that differ in ``changes``
-    alternatives, with the same depth. A bound that is cheap to compute excludes most options.
+    alternatives, with the same depth. The bound of :meth:`least_ways`, if it is cheaper to compute,
+    excludes most options.
 
     The extreme mini-batches represent all mini-batches while options are compared. The finalists
     (the best of each group of :meth:`apart`, with one mini-batch per graph and overall) are then
@@ -265,13 +259,12 @@ class Search(ABC):
 
     def _bound_of(self, choice: Choice) -> tuple[float, float]:
         """Return a lower bound of the cost of a choice."""
-        return min((Built(steps, *flight).least_us, alone_us(steps))
+        return min(_cost(Built(steps, *flight))
                    for steps in self.least_ways(choice.option) for flight in choice.flights)
 
     def _cost_of(self, choice: Choice) -> tuple[float, float]:
         """Return the shortest interval, and the time of a step alone at it."""
-        found = fastest(choice.flights, *self.ways(choice.option, few=True))
-        return found.interval_us, alone_us(found.steps)
+        return _cost(fastest(choice.flights, *self.ways(choice.option, few=True)))
 
 
 class Plain(Search):
@@ -315,8 +308,12 @@ def _best(every: list[Built]) -> Built:
     """Return the fastest; of equally fast ones, the fastest alone."""
     if len(every) == 1:
         return every[0]
-    return best(every, lambda each: (each.least_us, alone_us(each.steps)),
-                lambda each: (each.interval_us, alone_us(each.steps)))
+    return best(every, _cost, _cost)
+
+
+def _cost(built: Built) -> tuple[float, float]:
+    """Return the interval, and the time of a step alone at it."""
+    return built.interval_us, alone_us(built.steps)
 
 
 def alone_us(steps: list[Step]) -> float:

@@ -22,10 +22,10 @@ from host.systems import (
     cpu_mpi,
     every,
     fixed_of,
-    least_interval_us,
     named_of,
     near,
     schedule,
+    steady_us,
     tuning_variants,
     workload_of,
 )
@@ -137,7 +137,7 @@ def test_no_interval_is_below_the_least(options, depth):
             ends = schedule([step] * 32 * depth, depth).finished[:-depth]
             count = 16 * depth
             interval = (ends[-depth:] - ends[-depth - count:-count]).mean() / count
-            assert least_interval_us([step], depth) <= interval * 1.001
+            assert steady_us([step], depth) <= interval * 1.001
 
 
 def test_the_best_is_found_however_close_the_bounds_are():

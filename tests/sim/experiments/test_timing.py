@@ -2,8 +2,8 @@
 
 import pytest
 
-from host.systems import Part, Step, least_interval_us
-from sim.evaluation.search import Built, interval_us
+from host.systems import Part, Step
+from sim.evaluation.search import interval_us
 
 
 def step(*stages: tuple[float, object]) -> Step:
@@ -19,7 +19,6 @@ def step(*stages: tuple[float, object]) -> Step:
 def test_an_interval_is_that_of_latency_or_of_what_is_busiest(in_flight, us, count):
     steps = [step((4, "cpu"), (20, None), (1, Part("nic", 0.5)), (25, None))] * count
     assert interval_us(steps, in_flight) == pytest.approx(us)
-    assert least_interval_us(steps, in_flight) == pytest.approx(us)
 
 
 @pytest.mark.parametrize("in_flight", [1, 2, 4, 8, 16])
@@ -27,13 +26,4 @@ def test_steps_that_differ_are_not_slower_than_each_resource_allows(in_flight):
     """One step needs the host for 10 us and the next the NIC: 5 us each in parallel."""
     steps = [step((10, "cpu")), step((10, "nic"))]
     assert interval_us(steps, in_flight) == (10 if in_flight == 1 else 5)
-    assert least_interval_us(steps, in_flight) == interval_us(steps, in_flight)
 
-
-@pytest.mark.parametrize("per_graph", [1, 2, 4])
-def test_the_bound_knows_that_kernels_disturb_each_other(per_graph):
-    """Half of a step of 40 us is a kernel that takes a quarter of the GPU."""
-    steps = [step((4, "cpu"), (20, Part("gpu", 0.25)), (16, None))]
-    for in_flight in (8, 16):
-        built = Built(steps, in_flight, per_graph)
-        assert 40 / in_flight < built.least_us <= built.interval_us * (1 + 1e-9)
