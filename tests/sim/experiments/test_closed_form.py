@@ -101,9 +101,10 @@ def test_en_needs_its_host_for_a_doorbell_a_graph_and_a_wait():
                                 fixed=("deliver=unique", "copied_rows=0")))
     assert found["busy_us"]["cpu"] == pytest.approx(
         cost["doorbell_us"] + cost["graph_us"] + cost["synchronize_us"])
-    # Two busy resources: the thread, and the GPU by the tiles of its products.
-    assert max(found["busy_us"].values()) <= found["interval_us"] <= 1.2 * max(
-        found["busy_us"].values())
+    # Mini-batches in flight delay each other by their kernels' work at most.
+    flight = found["in_flight"]
+    assert max(found["busy_us"].values()) <= found["interval_us"] <= (
+        found["service_us"] + (flight - 1) * found["busy_us"]["gpu"]) / flight
     features = 2 * PCIE["one_way_us"] + 4 * MODEL.dense * SHARE / (PCIE["bandwidth_gb_s"] * 1e3)
     # The doorbell, a graph, dense features, the bottom MLP; the NIC has written its word earlier:
     # a doorbell, results and word, a short write, and a poll.
@@ -129,7 +130,7 @@ def exchange_us(traffic: np.ndarray) -> float:
     return NCCL[f"base_{kind}_us"] + NCCL[f"hop_{kind}_us"] + moving
 
 
-def test_graphs_of_the_tuned_baseline_take_a_fourth_of_its_latency():
+def test_graphs_of_the_tuned_baseline_take_a_fourth_of_their_latency():
     copied = 10_000
     cost, found = profile("software_tuned"), measured(
         "bl-tuned", "tuned", 4, fixed=(f"copied_rows={copied}", "dedupe=false", "key_bytes=8"))
@@ -165,4 +166,8 @@ def test_graphs_of_the_tuned_baseline_take_a_fourth_of_its_latency():
             + layers_us(MODEL.top_layers) + PCIE["one_way_us"]
             + 4 * SHARE / (PCIE["bandwidth_gb_s"] * 1e3) + wait)
     assert found["service_us"] == pytest.approx(path, rel=0.02)
-    assert found["interval_us"] == pytest.approx(path / 4, rel=0.02)
+    # The kernels of three others delay it while its own kernels run.
+    length, kernels = 4 * found["interval_us"], (
+        sparse + bottom + kernel + layers_us(MODEL.top_layers))
+    assert length == pytest.approx(
+        path + 3 * found["busy_us"]["gpu"] * (1 - (path - kernels) / length), rel=0.02)

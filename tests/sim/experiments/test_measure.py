@@ -172,16 +172,16 @@ def test_phases_of_a_record_by_hand():
 
 def step(us: float) -> Step:
     found = Step()
-    found.add("a", "mlp", us, "gpu")
+    found.add("a", "mlp", us, "nic")
     return found
 
 
 def test_times_of_steps():
-    assert alone([step(2), step(4)])[0] == 3 and busy_us([step(2), step(4)]) == {"gpu": 3}
+    assert alone([step(2), step(4)])[0] == 3 and busy_us([step(2), step(4)]) == {"nic": 3}
     assert interval_us([step(2)] * 9, 2) == 2 == interval_us([step(2)] * 2, 4)
     # A first stage without a resource: only the busy resource determines the interval.
     late = Step()
-    late.add("b", "mlp", 2, "gpu", after=[late.add("a", "overhead", 50)])
+    late.add("b", "mlp", 2, "nic", after=[late.add("a", "overhead", 50)])
     assert interval_us([late] * 6, 1) == 52 and interval_us([late] * 6, 2) == 26
     assert interval_us([late, *[step(10)] * 9], 4) == pytest.approx(9.2)
     # With one in flight, steps run in sequence.

@@ -54,8 +54,8 @@ def systems(site: Site, d: Devices) -> dict[str, list[Step]]:
     found = {f"bl-tuned, {name}": [bl_tuned(w, d, options, tuning) for w in work]
              for name, tuning in (
                  ("nccl", Tuning(copied_rows=0)),
-                 ("plain", Tuning(False, True, False, False, copied_rows=0)),
-                 ("mpi", Tuning(nccl=False, copied_rows=0)))}
+                 ("plain", Tuning(False, "nccl", False, False, copied_rows=0)),
+                 ("mpi", Tuning(exchange="mpi", copied_rows=0)))}
     found["bl-paper"] = [bl_paper(w, d, options) for w in work]
     for computation in (False, True):
         found[f"fs, {computation}"] = [smartnic(w, d, options, NIC, computation, True)

@@ -43,7 +43,8 @@ def test_en_with_few_samples_is_bound_by_the_calls_of_its_thread(dataset):
              for w, each in zip(site.work.plain, own)]
     software = site.devices.software
     by_hand = software.doorbell_us + software.graph_us + software.synchronize_us
-    assert interval_us(steps, 16) == pytest.approx(by_hand, rel=0.02)
+    # With 16 in flight, kernels of other mini-batches delay a mini-batch.
+    assert interval_us(steps, 64) == pytest.approx(by_hand, rel=0.02)
     # A slower NIC is the bottleneck.
     nic = NicTimes({"embedding_lookup": 90.0}, interval_us=40.0)
     slow = [en(w, site.devices, StepOptions(), nic, each, EnTuning())

@@ -10,7 +10,7 @@ COST = {name: float(number) for number, name in enumerate(COSTS, 1)}
 def step(us: float, latency_us: float = 0.0) -> Step:
     """A step that occupies a resource, and then only waits."""
     made = Step()
-    at = made.add("work", "mlp", us, "gpu")
+    at = made.add("work", "mlp", us, "nic")
     if latency_us:
         made.add("latency", "overhead", latency_us, after=(at,))
     return made
