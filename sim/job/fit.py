@@ -65,7 +65,7 @@ def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workl
                          f"{config.name}, not {model.tables!r}")
     if model.width > config.max_dimension:
         raise ValueError(f"dimension must be at most {config.max_dimension} for config "
-                         f"{config.name}, not {model.width!r}")
+                         f"{config.name}, not {max(model.table_dimensions)!r}")
     if model.tables > config.sample_slots:
         raise ValueError(f"hold_vectors must be at least {2 * model.tables}, twice the slots of a "
                          f"sample of {model.tables} tables, not {config.hold_vectors!r}")

@@ -121,7 +121,7 @@ def test_dimension_of_a_model_file(tmp_path, capsys):
     path = tmp_path / "model.toml"
     path.write_text('name = "odd"\nrows = [10]\ndimension = 20\ndense = 1\nbottom = [20]\n'
                     'top = [1]\n')
-    assert "dimension must be 4, 8 or a multiple of 16, not 20" in _complaint(
+    assert "dimension must be at most 16 for config kaggle, not 20" in _complaint(
         capsys, "--model", str(path))
 
 
