@@ -63,7 +63,7 @@ def h100(measured: int, constant: str = "", factor: float = 1.0) -> float:
                         gpu="gpu_h100", link="pcie_h100", local_cache=None, remote_cache=None,
                         warmup=measured, measured=measured,
                         scaled=((constant, factor),) if constant else ())
-    part = point.kind.run_nics(Site.of(point))
+    _, part = point.kind.at(Site.of(point))
     assert part is not None
     return part.times[0].interval_us
 
