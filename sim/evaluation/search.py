@@ -81,8 +81,14 @@ class Site:
 
     @classmethod
     def of(cls, point: Fields, runs: Store | None = None, trace: Trace | None = None) -> "Site":
-        """Return the site of a point; ``trace``: replaces the point's own trace."""
-        found = trace or trace_of(point.workload)
+        """Return the site of a point; ``trace``: replaces the point's own trace.
+
+        If NICs run smaller mini-batches, the whole ones are in file order: forming a mini-batch of
+        millions of keys takes minutes, and GPUs alone share its trace.
+        """
+        of = point.workload if point.system.sampled is None else replace(
+            point.workload, batching="file", window=None)
+        found = trace or trace_of(of)
         return cls(point, found, workloads(found, plan_of(point, found)),
                    devices_of(point.cluster), runs)
 
@@ -93,7 +99,7 @@ class Site:
 
     @property
     def nic_trace(self) -> Trace:
-        """The trace that NICs run: the same samples in mini-batches of the point's ``sampled``."""
+        """The trace that NICs run: in mini-batches of the point's ``sampled``, if it has that."""
         sampled = self.point.system.sampled
         if sampled is None:
             return self.trace

@@ -63,7 +63,7 @@ def h100(measured: int, constant: str = "", factor: float = 1.0) -> float:
                         gpu="gpu_h100", link="pcie_h100", local_cache=None, remote_cache=None,
                         warmup=measured, measured=measured,
                         scaled=((constant, factor),) if constant else ())
-    part = point.kind.run_nics(Site.of(point))
+    _, part = point.kind.at(Site.of(point))
     assert part is not None
     return part.times[0].interval_us
 
@@ -229,3 +229,13 @@ def test_a_run_takes_as_long_with_what_nics_see_of_a_gpu_as_with_its_profile():
     runs = [run_nics(replace(plain, workload=replace(plain.workload, gpu=each)), trace.batches)
             for each in (gpu, as_nics_see(gpu, 64))]
     assert runs[0] == runs[1]
+
+
+def test_only_the_mini_batches_of_nics_are_formed_if_nics_run_smaller_ones():
+    point = Point.named("fs", nodes=2, mini_batch=64, warmup=0, measured=2, sampled=16)
+    site = Site.of(point)
+    assert site.trace is Site.of(Point.named("bl-tuned", nodes=2, mini_batch=64, warmup=0,
+                                             measured=2)).trace
+    assert (site.trace.of.batching, site.trace.mini_batch) == ("file", 64)
+    assert (site.nic_trace.of.batching, site.nic_trace.mini_batch) == ("graph", 16)
+    assert len(site.nic_trace.measured) == len(site.trace.measured)

@@ -248,5 +248,5 @@ def test_mistakes(tmp_path, options, message):
 def test_the_page_in_a_browser(made, tmp_path):
     for look in looked(made[0] / "results.html", tmp_path):
         assert (look.wrong, look.overflow, look.wide) == ([], 0, [])
-        assert look.plots == look.drawn == 1
+        assert look.plots == look.drawn >= 1
         assert "kaggle, 128 samples, h100: EN 2.00x" in look.hovers[0]
