@@ -56,6 +56,8 @@ KINDS = (
          (("TorchRec README", "iterations*"), ("H100 whole steps", "DLRM*operator by operator*"))),
     Kind("launches of graphs", ("software_*.graph_us",),
          (("H100 whole steps", "launch of a graph*"),)),
+    Kind("kernels beside others", ("gpu_*.beside_*",),
+         (("H100 whole steps", "interval*"),)),
     Kind("latencies of GPU and PCIe",
          (*(f"gpu_*.{name}_us" for name in ("launch", "kernel", "poll", "word", "read")),
           "pcie_*.one_way_us", "pcie_*.write_us"),
