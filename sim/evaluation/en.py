@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from math import ceil
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -131,10 +131,6 @@ class EmberNic(System):
     program_settings: ClassVar[tuple[str, ...]] = (
         "requester_merge=true", "deliver=unique", "completions=true")
 
-    def without_interaction(self) -> dict[str, Any]:
-        """Return EN; its search leaves the interaction to GPUs."""
-        return super().without_interaction()
-
     def check(self, point: Fields) -> None:
         """Raise ``ValueError`` for conflicting options."""
         _every(point)
@@ -173,7 +169,7 @@ class EnSearch(Search):
 
     NICs hold the slots of a sample in tables that GPUs do not copy. Delivery of unique vectors
     requires an index for each slot of a share, and delivery of interactions at most
-    `INTERACTION_VECTORS` vectors, unless the point fixes it. NICs read rows themselves only if they
+    `INTERACTION_VECTORS` vectors of tables that do not differ, unless the point fixes it. NICs read rows themselves only if they
     see all their tables; ``ValueError`` if the point requires it and they do not.
 
     Parameters: ``site``, ``all_reduce``; ``given``, NICs for every option, None to run the NICs of
@@ -269,7 +265,8 @@ class EnSearch(Search):
         if self._slots(tuning.copied_rows) > NicConfig.most_hold_vectors // 2:
             return False
         if tuning.deliver == "interaction":
-            return self.site.trace.model.tables + 1 <= INTERACTION_VECTORS
+            model = self.site.trace.model
+            return not model.mixed and model.tables + 1 <= INTERACTION_VECTORS
         return tuning.deliver != "unique" or (self.site.point.cluster.gpus_per_nic == 1 and all(
             of.slots <= MOST_INDICES for of in self._delivered(tuning.copied_rows)))
 
