@@ -169,8 +169,9 @@ class EnSearch(Search):
 
     NICs hold the slots of a sample in tables that GPUs do not copy. Delivery of unique vectors
     requires an index for each slot of a share, and delivery of interactions at most
-    `INTERACTION_VECTORS` vectors of tables that do not differ, unless the point fixes it. NICs read rows themselves only if they
-    see all their tables; ``ValueError`` if the point requires it and they do not.
+    `INTERACTION_VECTORS` vectors of tables that do not differ, unless the point fixes it. NICs read
+    rows themselves only if they see all their tables; ``ValueError`` if the point requires it and
+    they do not.
 
     Parameters: ``site``, ``all_reduce``; ``given``, NICs for every option, None to run the NICs of
     each option.

@@ -83,7 +83,8 @@ def test_those_that_ship():
     ("nodes = 2", "nodes = 2.5", "nodes must be an integer, not 2.5"),
     ("nodes = 2", "nodes = 9", "nodes must be between 1 and 8, those of config tiny, not 9"),
     ("nodes = 2", "node = 2", "no such field: node (fields: nodes, network, pcie, gpu, "
-     "gpu_memory, host_memory, card_memory, nic, name, gpu_link, software, rdma, gpus, nics, inside)"),
+     "gpu_memory, host_memory, card_memory, nic, name, gpu_link, software, rdma, gpus, nics, "
+     "inside)"),
     ('"ethernet_100g_direct"', '"gpu_v100"', "network: profile must be one of "
      "ethernet_100g_direct, ethernet_100g_switch, ethernet_100g_switch_queues, "
      "ethernet_200g_switch or a TOML file, not 'gpu_v100'"),
