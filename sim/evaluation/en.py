@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gen.base.settings import overridden
+from gen.base.settings import overridden, setting_name
 from host.model import Model
 from host.systems import (
     Delivery,
@@ -33,12 +33,15 @@ from sim.evaluation.fields import Fields, NicOptions, Options, SmartNicOptions
 from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, nic_part
 from sim.evaluation.search import Built, Choice, Search, Site, sums
-from sim.evaluation.system import INTERACTION_VECTORS, PARTS, System
+from sim.evaluation.system import PARTS, System, nics_interact
 from sim.evaluation.trace import Trace, copied_all, plan_of, without_small
 from sim.job.row_places import check_bar
 
 __all__ = ["SIZES", "EmberNic", "EnSearch", "check_seen", "deliveries", "en_nic", "least_times",
            "nic_devices", "nic_point"]
+
+_SEARCHED = ("row_reads", "gpu_rings")
+"""Settings that options of EN choose."""
 
 SIZES = {"terabyte": ("hold_vectors=2048", "global_gradient_keys=2048")}
 """Buffers of a data set's NIC that differ from its preset: twice the hold buffer and twice the
@@ -133,6 +136,10 @@ class EmberNic(System):
 
     def check(self, point: Fields) -> None:
         """Raise ``ValueError`` for conflicting options."""
+        for name in map(setting_name, point.system.settings):
+            if name in _SEARCHED:
+                raise ValueError(f"{name} must be left out for {self.name}, which chooses how NICs "
+                                 f"read rows: fix its options ring and reads")
         _every(point)
 
     def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> "EnSearch":
@@ -168,10 +175,9 @@ class EnSearch(Search):
     """Search of EN. The NICs depend on the option, so that a round changes few options.
 
     NICs hold the slots of a sample in tables that GPUs do not copy. Delivery of unique vectors
-    requires an index for each slot of a share, and delivery of interactions at most
-    `INTERACTION_VECTORS` vectors of tables that do not differ, unless the point fixes it. NICs read
-    rows themselves only if they see all their tables; ``ValueError`` if the point requires it and
-    they do not.
+    requires an index for each slot of a share, and delivery of interactions a model of
+    `nics_interact`, unless the point fixes it. NICs read rows themselves only if they see all their
+    tables; ``ValueError`` if the point requires it and they do not.
 
     Parameters: ``site``, ``all_reduce``; ``given``, NICs for every option, None to run the NICs of
     each option.
@@ -266,8 +272,7 @@ class EnSearch(Search):
         if self._slots(tuning.copied_rows) > NicConfig.most_hold_vectors // 2:
             return False
         if tuning.deliver == "interaction":
-            model = self.site.trace.model
-            return not model.mixed and model.tables + 1 <= INTERACTION_VECTORS
+            return nics_interact(self.site.trace.model)
         return tuning.deliver != "unique" or (self.site.point.cluster.gpus_per_nic == 1 and all(
             of.slots <= MOST_INDICES for of in self._delivered(tuning.copied_rows)))
 

@@ -15,7 +15,7 @@ from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, nic_part
 from sim.evaluation.search import Built, Search, Site
 
-__all__ = ["INTERACTION_VECTORS", "PARTS", "Evaluated", "System"]
+__all__ = ["INTERACTION_VECTORS", "PARTS", "Evaluated", "System", "nics_interact"]
 
 Evaluated = TypeVar("Evaluated", bound=Fields)
 """A point; a changed point keeps its class."""
@@ -25,6 +25,11 @@ INTERACTION_VECTORS = 64
 
 PARTS = ("lc", "rc", "sc")
 """Functions of a SmartNIC besides transport: local cache, remote cache, SmartNIC computation."""
+
+
+def nics_interact(model: Model) -> bool:
+    """Return whether NICs can compute a model's interaction."""
+    return not model.mixed and model.tables + 1 <= INTERACTION_VECTORS
 
 
 @dataclass(frozen=True)
@@ -95,8 +100,7 @@ class System(ABC):
     def for_model(self, model: Model, workload: str) -> dict[str, Any]:
         """Return the system and options that serve a model: GPUs compute an interaction of more
         vectors than `INTERACTION_VECTORS`, or of tables that differ."""
-        if workload == "inference" and (model.mixed
-                                        or model.tables + 1 > INTERACTION_VECTORS):
+        if workload == "inference" and not nics_interact(model):
             return self.without_interaction()
         return {"system": self.name}
 

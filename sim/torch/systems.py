@@ -15,7 +15,7 @@ from sim.evaluation.fields import Workload
 from sim.evaluation.measure import alone, busy_us
 from sim.evaluation.point import Point
 from sim.evaluation.search import Site
-from sim.evaluation.system import INTERACTION_VECTORS
+from sim.evaluation.system import INTERACTION_VECTORS, nics_interact
 from sim.evaluation.systems import EN, FULL, canonical, system_of
 from sim.evaluation.trace import Trace
 from sim.job.fit import preset_of
@@ -210,7 +210,7 @@ def _row(name: str, trace: Trace, training: bool, setting: Setting) -> dict:
             COUNTED, map(list, zip(*nic.by_mini_batch)))),
         "notes": [*(nic.notes if nic else ()), *built.notes,
                   *([_MIXED if trace.model.mixed else _LARGE]
-                    if served != {"system": own.name} and own.has_nics else ())]}
+                    if own.has_nics and not training and not nics_interact(trace.model) else ())]}
 
 
 def _caches(settings: tuple[str, ...],
