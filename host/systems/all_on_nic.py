@@ -77,21 +77,21 @@ def all_on_nic(w: Workload, d: Devices, options: StepOptions, nic: NicTimes,
         lookups = step.add(phase, phase, us, after=(lookups,))
     held = step.add("NIC", "embedding_lookup", min(nic.interval_us, nic.service_us), "nic",
                     after=(at,))
-    at = step.add("bottom MLP", "mlp", fpga.us(bottom), "gpu", after=(at,))
+    at = step.add("bottom MLP", "mlp", fpga.us(bottom), "multipliers", after=(at,))
     at = step.add("interaction", "irregular", nic.interaction_us, after=(at,))
-    at = step.add("top MLP", "mlp", fpga.us(top), "gpu", after=(lookups, held, at))
+    at = step.add("top MLP", "mlp", fpga.us(top), "multipliers", after=(lookups, held, at))
     if not options.training:
         at = step.add("predictions", "overhead", d.copies.moving_us(4.0 * samples), "pcie_out",
                       after=(at,))
         step.add("predictions", "overhead", d.pcie.one_way_us + d.software.synchronize_us,
                  after=(at,))
         return step
-    at = step.add("MLPs backward", "mlp", fpga.us(2 * (bottom + top)), "gpu", after=(at,))
+    at = step.add("MLPs backward", "mlp", fpga.us(2 * (bottom + top)), "multipliers", after=(at,))
     rows = step.add("rows", "backward_all_to_all", nic.update_us, "nic", after=(at,))
     if options.all_reduce and w.nodes > 1:
         ring = Ring(d.nic_links, 4 * w.model.mlp_parameters)
         us = ring.moving_us + ring.turns * d.network.one_way_us
         at = charge(step, "all-reduce", "all_reduce", Cost(us, 0.0, {"link": ring.moving_us}),
                     (at,))
-    step.add("MLP update", "mlp", fpga.us(w.model.mlp_parameters), "gpu", after=(at, rows))
+    step.add("MLP update", "mlp", fpga.us(w.model.mlp_parameters), "multipliers", after=(at, rows))
     return step

@@ -18,6 +18,7 @@ RESOURCES = {
     "cpu": "the host thread that launches the work",
     "driver": "the host thread of the NIC's driver",
     "gpu": "the GPU's kernels",
+    "multipliers": "the multipliers of the card, which compute the MLPs",
     "nccl": "the communicator of NVIDIA's collective library",
     "link": "the network link of a node",
     "pcie_in": "the GPU's PCIe link, towards the GPU",

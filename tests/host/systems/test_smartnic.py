@@ -10,6 +10,7 @@ from host.devices.gpu_time import GpuTime
 from host.systems import NicTimes, StepOptions, all_on_nic, breakdown, schedule, smartnic
 from host.systems.all_on_nic import FpgaDense, not_applicable
 from host.systems.charge import longest_us
+from host.systems.schedule import kernels_us
 from host.timing.pcie import PcieProfile
 from tests.host.systems.simple import MODEL, TUNED, devices, workload
 
@@ -150,6 +151,7 @@ def test_everything_on_the_nic_by_hand():
     assert longest_us(found) == pytest.approx(2 + 12 + 3.5 + 3.5, abs=1e-3)
     trained = all_on_nic(workload(), devices(), TRAINING, replace(nic, update_us=1.0), fpga)
     assert longest_us(trained) > longest_us(found)
+    assert kernels_us(found) == kernels_us(trained) == 0, "a card has no kernels"
 
 
 def test_tables_that_no_card_holds():
