@@ -58,7 +58,7 @@ class Workload:
     @property
     def parts(self) -> tuple[tuple[int, "Workload"], ...]:
         """Values of a vector, and the counts of the tables of this dimension."""
-        return self.by_dimension or ((self.model.width, self),)
+        return self.by_dimension or ((self.model.table_dimensions[0], self),)
 
     @property
     def nodes(self) -> int:

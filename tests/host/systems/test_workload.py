@@ -109,6 +109,8 @@ def test_counts_of_each_dimension_are_those_of_its_tables_alone(copied):
     assert not same.by_dimension and same.lookups.tolist() == found.lookups.tolist()
     assert bytes_of(same, "bags").tolist() == (256 * same.bags).tolist()
     assert vector_bytes(found) == vector_bytes(same) == 256
+    odd = mixed(1, copied=copied, dimensions=(10,) * 4)
+    assert vector_bytes(odd) == 64 and bytes_of(odd, "bags").tolist() == (40 * odd.bags).tolist()
 
 
 @pytest.mark.parametrize("training", [False, True])
