@@ -199,7 +199,7 @@ class Model:
 
     @property
     def padding(self) -> str | None:
-        """Sentence on the padding of vectors in NICs; None without padding."""
+        """Sentence on the padding of vectors in NICs, or None."""
         least, most = min(self.table_dimensions), max(self.table_dimensions)
         if least == self.width:
             return None

@@ -26,7 +26,7 @@ class Level:
     bandwidth_gb_s: payload rate of each link from a group to the switch, per direction.
     one_way_us: latency between endpoints if this is the highest level between them.
     local: whether it is inside a host.
-    links: links of each group, such as one NIC per GPU of a host; None for a single link. Each link
+    links: links of each group, such as a NIC per GPU of a host; None: a single link. Each link
         carries the bytes of an equal part of the group's endpoints.
     source: source of each number, see :mod:`host.toml.provenance`.
     """

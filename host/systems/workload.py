@@ -36,7 +36,7 @@ class Workload:
     varies: whether bags of a table have different lengths, so that a host must be told how much it
         receives. One value for the mini-batch.
     repeats: ``(lookups, bags, whole)`` without bags that equal the bag of their table in the
-        preceding sample of the share; None if there are no such bags.
+        preceding sample of the share, or None if all bags differ.
     by_dimension: for each dimension of a table, ascending, the counts of the tables of this
         dimension; empty if all tables have the same.
     """

@@ -81,7 +81,7 @@ class Counts:
 
 
 def skew_note(counts: Counts, nodes: int, placement: str) -> str | None:
-    """Return a line on a node that sends far more rows than the mean node; None without one."""
+    """Return a line on a node that sends far more rows than the mean node, or None."""
     skew = counts.skew(nodes)
     if skew < _SKEWED:
         return None

@@ -209,7 +209,7 @@ def busy_us(steps: Sequence[Step], per_graph: int = 1) -> dict[str, float]:
 
 
 def _bottleneck(busy: Mapping[str, float], interval: float) -> dict | None:
-    """Return the busiest resource, its time and its utilisation; None without resources."""
+    """Return the busiest resource, its time and its utilisation, or None."""
     if not busy:
         return None
     name = max(busy, key=lambda each: busy[each])

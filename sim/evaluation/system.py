@@ -43,7 +43,7 @@ class System(ABC):
         section 4.2).
     graph: whether the graph algorithm forms its mini-batches unless a point says otherwise.
     settings: ``field=value`` of its NICs.
-    options: class of its options. tuning: class of its searched options, None without.
+    options: class of its options. tuning: class of its searched options, or None.
     in_rtl: whether its NICs can run as RTL.
     chooses_nics: whether its NICs depend on options that it chooses.
     in_graphs: whether a graph may contain several mini-batches. least_nodes: least nodes of its

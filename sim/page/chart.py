@@ -113,7 +113,7 @@ class Panel:
     horizontal: whether bars run along the x axis, with the first category on top.
     stacked: whether bars of one category are stacked. level: value with a dotted line, or None: of
         the x axis if ``horizontal``, else of the y axis.
-    shade: colours of the series with ``shades``; None without them.
+    shade: colours of the series with ``shades``, or None.
     note: a line of text below the panel.
     """
 

@@ -91,7 +91,7 @@ class Page:
     Members
     -------
     title: title. answer: one sentence, the first text of the page.
-    picture: figure below the answer; None without one.
+    picture: figure below the answer, or None.
     sections: sections. setting: names and values, the end of the page.
     """
 

@@ -180,7 +180,7 @@ def _label(series: Series) -> str | None:
 
 
 def _reach(series: Series, values: list) -> list[list[float]] | None:
-    """Return the lengths of whiskers below and above, None without intervals."""
+    """Return the lengths of whiskers below and above, or None if no value has an interval."""
     if not any(end is not None for end in series.high):
         return None
     return [[0.0 if end is None or value is None else abs(end - value)

@@ -21,7 +21,7 @@ class Row:
     -------
     workload, cluster, system: names. mini_batch: samples over all nodes.
     profile: software profile. fidelity: fidelity of the NICs. metric: name of the value.
-    value: the value; None if it is missing. low, high: ends of its interval; None without one.
+    value: the value, or None if it is missing. low, high: ends of its interval, or None.
     unit: unit of the value.
     """
 

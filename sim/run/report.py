@@ -145,7 +145,7 @@ def cell(value: object) -> str:
 
 
 def shortened(checksum: str | None) -> str | None:
-    """Return the first digits of a checksum; None without one."""
+    """Return the first digits of a checksum, or None."""
     return checksum and f"{checksum[:16]}..."
 
 

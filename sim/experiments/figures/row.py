@@ -14,7 +14,7 @@ COLUMNS = ("dataset", "nodes", "mini_batch", "profile", "fidelity", "system", "m
 
 @dataclass(frozen=True)
 class Row:
-    """One value. ``low`` and ``high`` are the ends of its range, None without a range."""
+    """One value. ``low`` and ``high`` are the ends of its range, or None."""
 
     dataset: str
     nodes: int

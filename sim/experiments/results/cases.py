@@ -94,7 +94,7 @@ class Case:
     systems: measurement of each system of `COMPARED`.
     changed: for each change, measurements of the baseline and of EN.
     spread: measurement of the ratios over uncertain constants.
-    why: reason why the row is not measured; None if it is.
+    why: reason why the row is not measured, or None.
     """
 
     workload: str

@@ -24,7 +24,7 @@ def page_of(found: Mapping, command: str) -> Page:
         parts.append(Text([f"Not measured: {each}." for each in left], bullets=True))
     return Page("EmberNIC: results", found["answer"], _picture(rows, command), [
         Section("Where EN is faster", parts),
-        Section("What one change does", [_changes(rows)]),
+        Section("Single changes", [_changes(rows)]),
         section_of(found, command),
         Section("How the page is made", [Text(_method(rows), bullets=True)])], _setting(found))
 

@@ -59,7 +59,7 @@ def _within(value: float, bounds: Sequence[float]) -> bool:
 
 
 def line_of(rows: Sequence[Mapping]) -> Line | None:
-    """Return the line of rows; None if their points do not determine one."""
+    """Return the line of rows, or None if their points do not determine a line."""
     points = [(row["bags_per_row"], row["samples_per_node"], row["ratios"][OWN])
               for row in _shown(rows)]
     try:

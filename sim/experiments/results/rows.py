@@ -86,7 +86,7 @@ def _metrics(task: Measured, results: Results) -> dict:
 
 
 def _spread(case: Case, name: str, results: Results) -> dict | None:
-    """Return a system's ratios over uncertain constants; None if they are not measured."""
+    """Return a system's ratios over uncertain constants, or None if they were not measured."""
     outcome = results.get(case.spread)
     if outcome is None or outcome.metrics is None or name not in outcome.metrics["draws"]:
         return None

@@ -81,7 +81,7 @@ KINDS = (
 
 
 def kind_of(name: str) -> Kind | None:
-    """Return the kind of ``profile.constant``, None without one."""
+    """Return the kind of ``profile.constant``, or None if it has no kind."""
     return next((kind for kind in KINDS
                  if any(fnmatchcase(name, pattern) for pattern in kind.constants)), None)
 

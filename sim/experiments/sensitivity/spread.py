@@ -42,7 +42,7 @@ def nic_constants(point: Point) -> dict[str, float]:
 class Drawn:
     """A system whose NICs, and options of NICs, stay while constants change.
 
-    Members: ``point``, with the options of its NICs; ``nic``, its NICs, None without.
+    Members: ``point``, with the options of its NICs; ``nic``, its NICs or None.
     """
 
     point: Point

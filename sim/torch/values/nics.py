@@ -55,7 +55,7 @@ class LookupNics:
     model: model with run-time settings applied.
     sample_slots: most slots of a sample.
     cached: True if the caches are on.
-    most_slots: most slots of a share; None if it is not limited.
+    most_slots: most slots of a share, or None for no limit.
     latencies: time of each mini-batch in microseconds, from the first query at a host to the last
         result.
     caches: counts of local caches by mini-batch, once the cluster has ended.
