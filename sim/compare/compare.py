@@ -41,7 +41,7 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
                 site.trace.mini_batch
             note = skew_note(counts, request.nodes, request.placement)
             notes += [*site.trace.notes, *([note] if note else ())]
-        rows.append(row_of(name, point, model, request.cluster.gpu_memory_bytes))
+        rows.append(row_of(name, point, site, model, request.cluster.gpu_memory_bytes))
     assert counts is not None  # there is at least one system
     rows.sort(key=lambda row: row["interval_us"] or float("inf"))
     cluster = request.cluster

@@ -20,7 +20,6 @@ from sim.evaluation.fields import mini_batch_of
 from sim.evaluation.measure import measure_system
 from sim.evaluation.point import Point
 from sim.evaluation.search import Built, Site
-from sim.evaluation.store import Store
 from sim.evaluation.systems import canonical, fixed_for, system_of
 from sim.job.memory import node_bytes, too_large
 
@@ -171,13 +170,13 @@ def hashes_of(cluster: ClusterFile) -> dict[str, str]:
            if name not in ("nodes", "gpus", "nics", "rdma")}).items()}
 
 
-def row_of(name: str, point: Point, model: Model, memory: int, runs: Store | None = None) -> dict:
+def row_of(name: str, point: Point, site: Site, model: Model, memory: int) -> dict:
     """Measure a system with its best options.
 
     Parameters
     ----------
-    name: system, as requested. point: its point. model: model of the samples.
-    memory: bytes of each GPU's memory. runs: store of NIC runs.
+    name: system, as requested. point, site: its point, with all inputs. model: model of the
+        samples. memory: bytes of each GPU's memory.
 
     Returns
     -------
@@ -189,12 +188,11 @@ def row_of(name: str, point: Point, model: Model, memory: int, runs: Store | Non
     """
     row: dict[str, Any] = {"system": name, **dict.fromkeys(METRICS)}
     try:
-        found, built = measure_system(point, runs)
+        found, built = measure_system(point, site)
     except ValueError as error:
         return row | {"why": str(error)}
     if built is None:
         return row | {"why": found["why"]}
-    site = Site.of(point)
     plan = _plan(site, built, point)
     # NICs that read rows themselves require padding; they read no row of a copied table.
     padded = getattr(built.tuning, "reads", False)

@@ -81,15 +81,16 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
     Raises ``ValueError`` (:class:`host.errors.InputError` for a malformed file) if the point names
     a file or profile that does not exist.
     """
-    return point.measured(runs) if isinstance(point, Task) else measure_system(point, runs)[0]
+    if isinstance(point, Task):
+        return point.measured(runs)
+    return measure_system(point, Site.of(point, runs))[0]
 
 
-def measure_system(point: Point, runs: Store | None = None) -> tuple[dict, Built | None]:
+def measure_system(point: Point, site: Site) -> tuple[dict, Built | None]:
     """Return the metrics of a point, as :func:`measure` does, and its system, None if not
-    applicable.
+    applicable. ``site``: of the point.
     """
-    site, kind = Site.of(point, runs), point.kind
-    trace, work = site.trace, site.work
+    kind, trace, work = point.kind, site.trace, site.work
     result: dict = {"point": point.to_json(), "label": point.label, "applicable": True,
                     "why": None, "source": trace.source, "mini_batch": trace.mini_batch,
                     "notes": list(trace.notes)}

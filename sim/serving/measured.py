@@ -13,6 +13,7 @@ from sim.evaluation.fields import Workload, devices_of, model_of
 from sim.evaluation.measure import busy_us, measure_system
 from sim.evaluation.nic import cache_rows, reaching
 from sim.evaluation.point import Point
+from sim.evaluation.search import Site
 from sim.evaluation.store import Store
 from sim.evaluation.systems import canonical, system_of
 from sim.evaluation.trace import FewSamplesError, nic_plan_of, trace_of
@@ -90,7 +91,8 @@ def measured(point: Point, runs: Store | None = None) -> dict:
     `COSTS`.
     """
     try:
-        found, system = measure_system(_with_reference_caches(point), runs)
+        own = _with_reference_caches(point)
+        found, system = measure_system(own, Site.of(own, runs))
     except FewSamplesError:
         found, system = dict.fromkeys(_KEPT) | {
             "applicable": False, "why": "too few samples, left out", "notes": [],

@@ -70,11 +70,11 @@ class Measured(Task):
     def measured(self, runs: Store | None) -> dict:
         """Return the row of the system, see :func:`sim.evaluation.compared.row_of`, with ``counts``
         of the workload, ``source`` of the samples and ``notes``."""
-        site = Site.of(self.point)
+        site = Site.of(self.point, runs)
         counts = Counts.of(site.work.plain).to_json(site.trace.mini_batch)
-        return row_of(self.system, self.point, model_of(self.point.workload.dataset), self.memory,
-                      runs) | {"counts": counts, "source": site.trace.source,
-                               "notes": list(site.trace.notes)}
+        model = model_of(self.point.workload.dataset)
+        return row_of(self.system, self.point, site, model, self.memory) | {
+            "counts": counts, "source": site.trace.source, "notes": list(site.trace.notes)}
 
     def in_words(self) -> str:
         """Return a description."""
