@@ -19,12 +19,13 @@ from sim.experiments.results.answer import answer_of
 from sim.experiments.results.cases import OWN, Case, Measured, values_of
 from sim.experiments.results.page import page_of
 from sim.experiments.results.picture import chart_of
-from sim.experiments.results.rows import csv_of, row_of_case
+from sim.experiments.results.rows import csv_rows, row_of_case
 from sim.experiments.sensitivity.kinds import in_words
 from sim.experiments.sensitivity.spread import Spread
 from sim.files.identity import sources_of
 from sim.page.html import render
 from sim.page.png import write_png
+from sim.page.rows import csv_text
 
 __all__ = ["FILES", "SCHEMA", "results"]
 
@@ -70,7 +71,7 @@ def results(cases: Sequence[Case], output: str | Path, backend: str = "loky",
             "failed": [{"point": outcome.point.in_words(), "error": outcome.error}
                        for outcome in found.failed], "rows": rows}
     write_whole(str(folder / "results.json"), json.dumps(made, indent=1, allow_nan=False) + "\n")
-    write_whole(str(folder / "results.csv"), csv_of(rows))
+    write_whole(str(folder / "results.csv"), csv_text(csv_rows(rows)))
     if any(row["ratios"][OWN] for row in rows):
         write_png(chart_of(rows), folder / "results.png")
     again = f"python -m sim reproduce results{command} --output DIR"

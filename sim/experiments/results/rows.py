@@ -1,7 +1,5 @@
 """Rows of the results page as plain values: times, ratios, and the ratio after each change."""
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -9,12 +7,9 @@ import numpy as np
 from sim.evaluation.compared import METRICS
 from sim.evaluation.store import Results
 from sim.experiments.results.cases import BASE, COMPARED, FULL, OWN, Case, Measured
+from sim.page.rows import Row
 
-__all__ = ["COLUMNS", "csv_of", "row_of_case"]
-
-COLUMNS = ("workload", "cluster", "mini_batch", "profile", "fidelity", "system", "metric", "value",
-           "low", "high", "unit")
-"""Columns of the CSV file."""
+__all__ = ["csv_rows", "row_of_case"]
 
 _METRICS = {"interval_us": "us", "service_us": "us", "bottleneck_us": "us",
             "network_bytes_per_sample": "B", "gpu_memory_bytes": "B"}
@@ -117,17 +112,12 @@ def _over(one: float | None, other: float | None) -> float | None:
     return one / other if one and other else None
 
 
-def csv_of(rows: Sequence[Mapping]) -> str:
-    """Return rows as a CSV file with the columns `COLUMNS`; a missing value is an empty field."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in rows:
-        place = [row[name] for name in COLUMNS[:5]]
-        for system, metric, value, low, high, unit in _values(row):
-            writer.writerow([*place, system, metric, *(
-                "" if each is None else each for each in (value, low, high)), unit])
-    return text.getvalue()
+def csv_rows(rows: Sequence[Mapping]) -> list[Row]:
+    """Return the values of rows for a CSV file."""
+    return [Row(**{name: row[name] for name in ("workload", "cluster", "mini_batch", "profile",
+                                                "fidelity")},
+                system=system, metric=metric, value=value, low=low, high=high, unit=unit)
+            for row in rows for system, metric, value, low, high, unit in _values(row)]
 
 
 def _values(row: Mapping) -> Iterator[tuple]:

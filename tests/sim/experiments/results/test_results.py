@@ -17,10 +17,10 @@ from sim.experiments.results.cases import MOST_KEYS, WORKLOADS, Measured, cases_
 from sim.experiments.results.changes import CHANGES
 from sim.experiments.results.picture import Line, chart_of, line_of
 from sim.experiments.results.results import FILES, results
-from sim.experiments.results.rows import COLUMNS
 from sim.experiments.results.sensitivity import monte_carlo, section_of, strongest, tornado
 from sim.experiments.sensitivity.kinds import width_of
 from sim.experiments.sensitivity.spread import Spread
+from sim.page.rows import COLUMNS
 from tests.browser import looked, needs_chromium
 
 MODELS = ("kaggle", "two_towers")
