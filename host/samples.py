@@ -7,8 +7,8 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-__all__ = ["KEY_ROW_BITS", "Samples", "concatenate", "first_lookups", "rechunk", "segment_indices",
-           "share_sizes"]
+__all__ = ["KEY_ROW_BITS", "Samples", "concatenate", "first_lookups", "first_samples", "rechunk",
+           "segment_indices", "share_sizes"]
 
 KEY_ROW_BITS = 36
 """A key as one integer is ``row | table << KEY_ROW_BITS``, as in `rtl.formats.Key`."""
@@ -157,6 +157,17 @@ def concatenate(chunks: Iterable[Samples]) -> Samples:
         raise ValueError("concatenate requires at least one chunk, not []")
     return Samples(*(np.concatenate([getattr(chunk, name) for chunk in chunks])
                      for name in ("dense", "labels", "bag_lengths", "tables", "rows")))
+
+
+def first_samples(chunks: Iterable[Samples], count: int) -> Iterator[Samples]:
+    """Yield the first ``count`` samples of a stream of chunks, fewer if it has fewer."""
+    for chunk in chunks:
+        if len(chunk) >= count:
+            if count:
+                yield chunk.slice(0, count)
+            return
+        count -= len(chunk)
+        yield chunk
 
 
 def rechunk(chunks: Iterable[Samples], size: int) -> Iterator[Samples]:

@@ -7,7 +7,7 @@ change; the change time of an inode cannot be set by users.
 import os
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import zip_longest
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from host.data.datasets import Paths, input_files
 from host.data.readers.npz import counts_file
 from host.errors import InputError
 
-__all__ = ["check_contents", "contents", "know_contents", "known_contents"]
+__all__ = ["check_contents", "contents", "know_contents", "known_contents", "states"]
 
 _BLOCK = 1 << 20
 
@@ -41,11 +41,17 @@ def contents(paths: Paths) -> tuple[str, ...]:
     return tuple(map(_of_file, _files(paths)))
 
 
-def check_contents(paths: Paths, before: tuple[str, ...]) -> None:
-    """Raise `InputError` unless `contents` of ``paths`` equals ``before``."""
-    for path, now, then in zip_longest(_files(paths), contents(paths), before):
+def check_contents(paths: Paths, before: tuple, read: Callable[[Paths], tuple] = contents) -> None:
+    """Raise `InputError` unless `contents` or ``read``, such as `states`, equals ``before``."""
+    for path, now, then in zip_longest(_files(paths), read(paths), before):
         if now != then:
             raise InputError(path or input_files(paths)[0], 0, 0, _CHANGED)
+
+
+def states(paths: Paths) -> tuple[tuple[int, ...], ...]:
+    """Return device, inode, size and modification time of each file of `contents`, without reading
+    it; no numbers for a missing file or a pipe."""
+    return tuple(_state(os.stat(file))[:4] if file.is_file() else () for file in _files(paths))
 
 
 def known_contents() -> dict[str, tuple[tuple[int, ...], str]]:

@@ -18,7 +18,7 @@ from host.data.readers.table import header_names
 from host.errors import InputError
 from host.model import MODELS, Model
 from host.reading import is_pipe, refuse_pipe
-from host.samples import Samples
+from host.samples import Samples, first_samples
 
 __all__ = [
     "DATA_HELP", "EXACT", "FORMATS", "FORMAT_HELP", "Format", "Paths", "check_files",
@@ -231,15 +231,14 @@ def open_samples(paths: Paths, format: str, model: Model | None,
     reader = known.begin() if known.begin else known.read
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be at least 1, not {limit!r}")
-    left = limit
-    for path in input_files(paths):
-        chunks = reader(path, model)
-        while (chunk := _explain_format(format, lambda: next(chunks, None))) is not None:
-            if left is not None and len(chunk) >= left:
-                yield chunk.slice(0, left)
-                return
-            yield chunk
-            left = left and left - len(chunk)
+
+    def chunks() -> Iterator[Samples]:
+        for path in input_files(paths):
+            read = reader(path, model)
+            while (chunk := _explain_format(format, lambda: next(read, None))) is not None:
+                yield chunk
+
+    yield from chunks() if limit is None else first_samples(chunks(), limit)
 
 
 def check_files(paths: Paths, why: str) -> None:

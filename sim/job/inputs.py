@@ -2,21 +2,18 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from host.batching import Batcher, MiniBatch, algorithm_of
-from host.data.datasets import (
-    EXACT,
-    check_files,
-    default_model,
-    known_format,
-    open_samples,
-)
+from host.data.contents import check_contents, states
+from host.data.datasets import EXACT, default_model, known_format, open_samples
 from host.data.generator import generate
+from host.data.kept import KeptSamples
 from host.model import MODELS, Model, load_model
 from host.placement.shard import ShardPlan
-from host.samples import Samples
+from host.samples import Samples, first_samples
 from rtl.config import NicConfig
 from sim.job.fit import check_slots
 from sim.job.workload import GENERATED, MEASURED, Workload
@@ -29,7 +26,10 @@ _BY_PRESET = {"avazu": "avazu", "terabyte": "terabyte"}
 
 @dataclass(frozen=True)
 class SampleSource:
-    """The samples of a workload.
+    """The samples of a workload, opened once for a command.
+
+    The count of lookups and all passes of :meth:`chunks` except the last keep what they read, see
+    :mod:`host.data.kept`. A pass after the last opens the input again.
 
     Members: ``workload``; ``model``, of the samples; ``kind``, format of the files, None for the
     generator.
@@ -48,29 +48,45 @@ class SampleSource:
         """Return this source for another ``model``."""
         return replace(self, model=model)
 
-    def chunks(self) -> Iterator[Samples]:
-        """Yield the samples from the first on, in chunks."""
-        workload = self.workload
-        if self.kind is None:
-            return generate(self.model, workload.samples or GENERATED, workload.seed)
-        return open_samples(workload.data or "", self.kind, self.model, workload.samples)
+    @cached_property
+    def _states(self) -> tuple[tuple[int, ...], ...]:
+        return states(self.workload.data or ())
+
+    @cached_property
+    def _opened(self) -> KeptSamples:
+        workload, _ = self.workload, self._states
+        return KeptSamples(
+            generate(self.model, workload.samples or GENERATED, workload.seed)
+            if self.kind is None else
+            open_samples(workload.data or "", self.kind, self.model, workload.samples))
+
+    def chunks(self, again: bool = False) -> Iterator[Samples]:
+        """Return the samples from the first on, in chunks; ``again`` if another pass follows."""
+        opened = self._opened
+        if not again:
+            del self.__dict__["_opened"]
+        return opened.chunks(again)
+
+    def check_unchanged(self) -> None:
+        """Raise :class:`host.errors.InputError` if a file has changed since it was opened."""
+        check_contents(self.workload.data or (), self._states, states)
 
     def mini_batches(self, config: NicConfig, batcher: Batcher,
                      before: Callable[[Samples], None] = lambda sample: None,
-                     ) -> Iterator[MiniBatch]:
+                     again: bool = False) -> Iterator[MiniBatch]:
         """Return mini-batches; their samples keep the numbers that they have in the input.
 
-        ``before`` is called with the last sample left out, if there is one. ``ValueError`` for a
-        sample that is larger than half the hold buffer.
+        ``before`` is called with the last sample left out, if there is one; ``again`` as in
+        :meth:`chunks`. ``ValueError`` for a sample that is larger than half the hold buffer.
         """
         first = self.workload.first_sample
-        return holdable(batcher.form(skip_samples(self.chunks(), first, before), first), config)
+        return holdable(batcher.form(skip_samples(self.chunks(again), first, before), first),
+                        config)
 
     def plan(self, placement: str | None = None) -> ShardPlan:
         """Return the plan of the tables, by the workload's ``placement`` or the given one.
 
-        With placement ``lookups`` the input is opened a first time here, unless the workload brings
-        the lookups.
+        Placement ``lookups`` reads the first samples, unless the workload brings the lookups.
         """
         return self.gpu_plan(placement).joined(self.workload.gpus)
 
@@ -79,28 +95,20 @@ class SampleSource:
         workload = self.workload
         placement, lookups = placement or workload.placement, workload.lookups
         if placement == "lookups" and lookups is None:
-            lookups = self.lookups()
+            lookups = self.lookups
         return ShardPlan.deal(self.model, workload.nodes * workload.gpus, placement,
                               lookups, workload.gpus).with_copies(workload.copied_rows)
 
+    @cached_property
     def lookups(self) -> tuple[int, ...]:
-        """Return the lookups of each table over the first `MEASURED` samples of the input, or all.
+        """Lookups of each table over the first `MEASURED` samples of the input, or all.
 
         They are counted from the start of the input, not from ``first_sample``: a resumed run
-        must place every row on the same node. `InputError` for a pipe, which can be read only once.
+        must place every row on the same node.
         """
-        if self.workload.data is not None:
-            check_files(self.workload.data,
-                        "for placement lookups, which counts lookups before the run")
-        found = np.zeros(self.model.tables, np.int64)
-        left = min(MEASURED, self.workload.sample_count or MEASURED)
-        for chunk in self.chunks():
-            part = chunk.slice(0, left)
-            found += part.bag_lengths.sum(axis=0, dtype=np.int64)
-            left -= len(part)
-            if not left:
-                break
-        return tuple(found.tolist())
+        first = first_samples(self.chunks(again=True), MEASURED)
+        return tuple(sum((chunk.bag_lengths.sum(axis=0, dtype=np.int64) for chunk in first),
+                         np.zeros(self.model.tables, np.int64)).tolist())
 
 
 def _found(workload: Workload) -> tuple[Model, str | None]:

@@ -1,17 +1,13 @@
 """Mini-batches of all epochs of a training, in order."""
 
-import hashlib
 from collections.abc import Callable, Iterator
 
 from host.batching import Batcher, MiniBatch
-from host.data.datasets import input_files
-from host.errors import InputError
 from host.samples import Samples
 from host.wire.gradients import longest_bag
 from rtl.config import NicConfig
 from sim.job.inputs import SampleSource
 from sim.node.gradients import gradient_payload
-from sim.training.checkpoints import take_samples
 from sim.training.options import TrainOptions
 
 __all__ = ["epoch_batches"]
@@ -28,19 +24,16 @@ def epoch_batches(options: TrainOptions, source: SampleSource, config: NicConfig
 
     Raises ``ValueError`` if there are no mini-batches after ``done``, or if the gradient of a bag
     with its keys does not fit into a packet to the NIC; :class:`host.errors.InputError` at the end
-    of an epoch whose samples differ from the first epoch's.
+    of an epoch if a file has changed and there are several epochs.
     """
-    seen, most, first = 0, None, ""
-    data, again = options.run.workload.data, options.learning.epochs > 1
+    seen, most, epochs = 0, None, options.learning.epochs
     if options.method.fidelity == "rtl":
         most = longest_bag(gradient_payload(config), source.model.width)
-    for epoch in range(options.learning.epochs):
-        before, read = seen, hashlib.sha256()
-        for batch in source.mini_batches(config, batcher):
+    for epoch in range(epochs):
+        before = seen
+        for batch in source.mini_batches(config, batcher, again=epoch + 1 < epochs):
             if most is not None:
                 _check_bags(batch, most, config)
-            if data and again:
-                take_samples(read, batch.samples)
             seen += 1
             if seen > done:
                 yield epoch, batch
@@ -48,15 +41,12 @@ def epoch_batches(options: TrainOptions, source: SampleSource, config: NicConfig
                 left_out(batch.samples)
         if seen == before:
             raise ValueError("samples must be at least 1, but the input is empty")
-        first = first or read.hexdigest()
-        if data and read.hexdigest() != first:
-            raise InputError(input_files(data)[0], 0, 0, (
-                f"was changed while the command read it: epoch {epoch + 1} has other samples than "
-                f"epoch 1"))
+        if epochs > 1:
+            source.check_unchanged()
     if done and seen <= done:
-        raise ValueError(f"epochs must be more than {options.learning.epochs} to continue from "
+        raise ValueError(f"epochs must be more than {epochs} to continue from "
                          f"{options.record.checkpoint}, which has {done} steps: "
-                         f"{options.learning.epochs} epochs have {seen}")
+                         f"{epochs} epochs have {seen}")
 
 
 def _check_bags(batch: MiniBatch, most: int, config: NicConfig) -> None:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from host.batching import MiniBatch
-from host.data.datasets import check_files
 from host.dlrm.dense_trainer import DenseStep, DenseTrainer
 from host.dlrm.embedding import EmbeddingTables
 from host.dlrm.row_store import RowStore
 from host.dlrm.trainer import Trainer, weights_sha256
+from host.placement.shard import ShardPlan
 from rtl.config import NicConfig, preset
 from sim.cluster.watchdog import StuckError
 from sim.files.outputs import LiveJson
@@ -67,9 +67,7 @@ class Training:
     def __init__(self, options: TrainOptions, backend: Backend | None = None):
         self.options = options
         workload, simulation = options.run.workload, options.run.simulation
-        optimizer, epochs = options.learning.rule, options.learning.epochs
-        if workload.data is not None and epochs > 1:
-            check_files(workload.data, f"for {epochs} epochs")
+        optimizer = options.learning.rule
         self.config, self.runtime = _settings(workload)
         source = SampleSource.of(workload)
         self.runtime, self.model = self.runtime.with_model(source.model)
@@ -86,15 +84,15 @@ class Training:
         rows = RowStore(self.model, workload.seed)
         self.first_step = self._checkpoints.load(rows)
         self.similarity = SimilarityTally(workload)
+        # The count of lookups must precede the first epoch, which may be the last pass.
+        plan = self._source.gpu_plan() if options.method.fidelity == "rtl" else None
         self._batches = epoch_batches(options, self._source, self.config,
                                       batcher_of(workload), self.first_step,
                                       self._checkpoints.learn)
         # Read the first mini-batch before building the NICs, to fail early for a bad file.
         self._next = next(self._batches)
         self._checkpoints.check_samples()
-        self.nics: NicCluster | None = None
-        if options.method.fidelity == "rtl":
-            self.nics = self._build(rows)
+        self.nics = None if plan is None else self._build(rows, plan)
         self.trainer = Trainer(self.dense, self._reference(rows) if self.nics is None
                                else self.nics.tables)
         self.losses: list[float] = []
@@ -102,14 +100,14 @@ class Training:
         self.samples = self.lookups = 0
         self._predictions = hashlib.sha256()
 
-    def _build(self, rows: RowStore) -> NicCluster:
+    def _build(self, rows: RowStore, plan: ShardPlan) -> NicCluster:
+        """Return the cluster of NICs; ``plan`` is over GPUs."""
         workload = self.options.run.workload
         self.config = training_config(self.config, self.model, self.runtime, workload)
-        plan = self._source.plan()
-        check_memory(workload, self.model, self._source.gpu_plan(), self.options.learning.optimizer,
+        check_memory(workload, self.model, plan, self.options.learning.optimizer,
                      self.runtime.stored_dimensions(self.model))
-        return NicCluster(self.options, self.config, self.runtime, self.model, plan, rows,
-                          self.backend)
+        return NicCluster(self.options, self.config, self.runtime, self.model,
+                          plan.joined(workload.gpus), rows, self.backend)
 
     def _reference(self, rows: RowStore) -> EmbeddingTables:
         workload = self.options.run.workload

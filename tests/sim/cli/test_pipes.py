@@ -13,7 +13,7 @@ from tests.sim import inputs
 SAMPLES = 20_000
 _TRACE = [["run", "--fidelity", "fast", "--config", "tiny", "--nodes", "2", "--mini-batch",
            "2000", "--model", "trace"], ["hitrate", "--sizes", "64", "--model", "trace"]]
-_CRITEO = [["hitrate", "--sizes", "64"], ["datasets", "describe"],
+_CRITEO = [["hitrate", "--sizes", "64", "--placement", "lookups"], ["datasets", "describe"],
            ["batching", "--mini-batch", "64", "--window", "128", "--samples", "1024"]]
 
 
@@ -66,28 +66,24 @@ def test_the_same_results(tmp_path, files, kind, command):
 
 def test_predictions(tmp_path, files):
     """Training in numpy writes predictions, and takes a second."""
-    command = ["train", "--reference", "--model", "kaggle", "--samples", "512", "--format",
+    command = ["train", "--reference", "--epochs", "2", "--samples", "512", "--format",
                "criteo", "--json"]
     with pytest.raises(SystemExit) as end:
         main([*command, str(tmp_path / "file.json"), "--data", str(files["criteo"])])
     done = _piped(files["criteo"], [*command, str(tmp_path / "pipe.json"), "--data", "PIPE"])
     assert (end.value.code, done.returncode, done.stderr) == (0, 0, "")
     results = [json.loads((tmp_path / f"{name}.json").read_text()) for name in ("file", "pipe")]
-    assert results[0]["samples"] == results[1]["samples"] == 512
+    assert results[0]["samples"] == results[1]["samples"] == 1024
     assert results[0]["predictions_sha256"] == results[1]["predictions_sha256"] is not None
 
 
 @pytest.mark.thorough
 def test_what_is_read_more_than_once_is_refused(tmp_path, files):
-    for command, why in ((["train", "--epochs", "2", "--format", "criteo"], " for 2 epochs"),
-                         (["reproduce", "fig06", "--output", str(tmp_path / "new")],
+    for command, why in ((["reproduce", "fig06", "--output", str(tmp_path / "new")],
                           " for the points, each of which reads it"),
                          (["run", "--fidelity", "fast"], ", or name the format with --format"),
                          (["run", "--fidelity", "fast", "--format", "trace"],
-                          ", or name a model"),
-                         (["run", "--fidelity", "fast", "--format", "criteo", "--placement",
-                           "lookups"],
-                          " for placement lookups, which counts lookups before the run")):
+                          ", or name a model")):
         done = _piped(files["criteo"], _given(command, "PIPE"))
         assert done.returncode == 2 and done.stderr.count("\n") == 1
         assert done.stderr.startswith("sim: /dev/fd/")

@@ -39,7 +39,7 @@ def bags(tmp_path):
 
 
 def _of(workload):
-    return SampleSource.of(workload).lookups()
+    return SampleSource.of(workload).lookups
 
 
 def _generated(path, count):
