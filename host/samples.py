@@ -7,8 +7,8 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-__all__ = ["KEY_ROW_BITS", "Samples", "concatenate", "first_lookups", "first_samples", "rechunk",
-           "segment_indices", "share_sizes"]
+__all__ = ["KEY_ROW_BITS", "Samples", "Supply", "concatenate", "first_lookups", "first_samples",
+           "rechunk", "segment_indices", "share_sizes"]
 
 KEY_ROW_BITS = 36
 """A key as one integer is ``row | table << KEY_ROW_BITS``, as in `rtl.formats.Key`."""
@@ -170,23 +170,47 @@ def first_samples(chunks: Iterable[Samples], count: int) -> Iterator[Samples]:
         yield chunk
 
 
+class Supply:
+    """Delivers the samples of a stream in requested numbers.
+
+    Members: ``next``, number of the next sample.
+    """
+
+    def __init__(self, chunks: Iterable[Samples], first: int = 0):
+        self._chunks = iter(chunks)
+        self._held: list[Samples] = []
+        self._start = 0  # index of the first sample held; earlier ones were taken
+        self.next = first
+
+    def take(self, count: int) -> Samples:
+        """Return the next ``count`` samples; fewer at the end of the stream."""
+        held = sum(map(len, self._held)) - self._start
+        while held < count and (chunk := next(self._chunks, None)) is not None:
+            self._held.append(chunk)
+            held += len(chunk)
+        if not self._held:
+            return _NONE
+        if len(self._held) > 1:
+            first, *others = self._held
+            self._held = [concatenate([first.slice(self._start, len(first)), *others])]
+            self._start = 0
+        taken = self._held[0].slice(self._start, self._start + count)
+        self._start += len(taken)
+        self.next += len(taken)
+        return taken
+
+
+_NONE = Samples.one_hot(np.zeros((0, 0)), np.zeros(0), np.zeros((0, 0)))
+"""The samples of an empty stream."""
+
+
 def rechunk(chunks: Iterable[Samples], size: int) -> Iterator[Samples]:
     """Re-cut a stream of chunks into chunks of ``size`` samples; the last may be shorter."""
     if size < 1:
         raise ValueError(f"size must be at least 1, not {size!r}")
-    held: list[Samples] = []
-    count = 0
-    for chunk in chunks:
-        held.append(chunk)
-        count += len(chunk)
-        if count >= size:
-            joined, start = concatenate(held), 0
-            while count - start >= size:
-                yield joined.slice(start, start + size)
-                start += size
-            held, count = [joined.slice(start, count)], count - start
-    if count:
-        yield concatenate(held)
+    supply = Supply(chunks)
+    while len(chunk := supply.take(size)):
+        yield chunk
 
 
 def first_lookups(batch: Samples) -> np.ndarray:

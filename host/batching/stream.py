@@ -9,7 +9,7 @@ from host.batching.algorithms import WINDOW_BATCHES, Algorithm
 from host.batching.baselines import split_runs
 from host.batching.mini_batch import MiniBatch, similarity
 from host.batching.refresh import Refresh
-from host.samples import Samples, concatenate
+from host.samples import Samples, Supply, concatenate
 
 __all__ = ["Batcher"]
 
@@ -57,11 +57,11 @@ class Batcher:
 
         first: number of the first sample.
         """
-        supply = _Supply(chunks, first)
+        supply = Supply(chunks, first)
         while len(window := supply.take(self._window)):
             yield from self._until_drained(window, supply)
 
-    def _until_drained(self, pool: Samples, supply: "_Supply") -> Iterator[MiniBatch]:
+    def _until_drained(self, pool: Samples, supply: Supply) -> Iterator[MiniBatch]:
         """Yield mini-batches from a newly loaded window, ``pool``, until it is empty."""
         numbers = np.arange(supply.next - len(pool), supply.next)
         arrived = np.zeros(len(pool), np.int64)  # mini-batches formed before it was loaded
@@ -110,37 +110,3 @@ def _mini_batch(pool: Samples, numbers: np.ndarray, chosen: np.ndarray, fresh: b
     current = similarity(unique, len(samples.rows))
     first = current if fresh else first
     return MiniBatch(samples, numbers[chosen], fresh, unique, current / first if first else None)
-
-
-class _Supply:
-    """Delivers the samples of a stream in requested numbers.
-
-    Members: ``next``, number of the next sample.
-    """
-
-    def __init__(self, chunks: Iterable[Samples], first: int):
-        self._chunks = iter(chunks)
-        self._held: list[Samples] = []
-        self._start = 0  # index of the first sample held; earlier ones were taken
-        self.next = first
-
-    def take(self, count: int) -> Samples:
-        """Return the next ``count`` samples; fewer at the end of the stream."""
-        held = sum(map(len, self._held)) - self._start
-        while held < count and (chunk := next(self._chunks, None)) is not None:
-            self._held.append(chunk)
-            held += len(chunk)
-        if not self._held:
-            return _NONE
-        if len(self._held) > 1:
-            first, *others = self._held
-            self._held = [concatenate([first.slice(self._start, len(first)), *others])]
-            self._start = 0
-        taken = self._held[0].slice(self._start, self._start + count)
-        self._start += len(taken)
-        self.next += len(taken)
-        return taken
-
-
-_NONE = Samples.one_hot(np.zeros((0, 0)), np.zeros(0), np.zeros((0, 0)))
-"""The samples of an empty stream."""

@@ -49,9 +49,9 @@ def check_contents(paths: Paths, before: tuple, read: Callable[[Paths], tuple] =
 
 
 def states(paths: Paths) -> tuple[tuple[int, ...], ...]:
-    """Return device, inode, size and modification time of each file of `contents`, without reading
-    it; no numbers for a missing file or a pipe."""
-    return tuple(_state(os.stat(file))[:4] if file.is_file() else () for file in _files(paths))
+    """Return device, inode, size and times of each file of `contents`; empty for a missing file or
+    a pipe. Nothing is read."""
+    return tuple(_state(os.stat(file)) if file.is_file() else () for file in _files(paths))
 
 
 def known_contents() -> dict[str, tuple[tuple[int, ...], str]]:

@@ -4,11 +4,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from host.data.contents import check_contents, contents
+from host.data.contents import contents
 from host.samples import Samples, concatenate
 from sim.evaluation.fields import DATASETS, SETTING_NAMES, mini_batch_of, model_of
 from sim.evaluation.point import Point
 from sim.evaluation.systems import canonical, fixed_for, system_of
+from sim.evaluation.trace import ENDLESS, first_of
 from sim.job.inputs import SampleSource
 from sim.job.workload import Workload as JobWorkload
 
@@ -186,11 +187,9 @@ def samples_of(setting: Setting, dataset: str, count: int) -> Samples:
 
 @cache
 def _samples(dataset: str, source: Source, seed: int, count: int, read: tuple[str, ...]) -> Samples:
-    given = (source.data, source.format) if source.data else (None, None)
-    workload = JobWorkload(data=given[0], format=given[1], samples=count, seed=seed)
-    chunks = list(SampleSource(workload, model_of(dataset), given[1]).chunks())
-    check_contents(source.data, read)
-    return concatenate(chunks)
+    data, form = (source.data, source.format) if source.data else (None, None)
+    workload = JobWorkload(data=data, format=form, samples=ENDLESS, seed=seed)
+    return concatenate(first_of(SampleSource(workload, model_of(dataset), form), count, read))
 
 
 DEMO = Setting(datasets=("kaggle",), scale_nodes=(2, 4), shares=(0.0, 0.1, 0.5),

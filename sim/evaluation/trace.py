@@ -1,8 +1,8 @@
 """Trace of a point: its mini-batches, the placement of its tables, and the part that NICs see."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from threading import Lock
 
 import numpy as np
 
@@ -10,14 +10,15 @@ from host.batching import Batcher, MiniBatch, algorithm_of
 from host.data.contents import check_contents, contents
 from host.model import Model
 from host.placement.shard import ShardPlan
-from host.samples import Samples
+from host.samples import Samples, first_samples
 from rtl.formats import DescriptorKind
 from sim.evaluation.fields import Fields, Workload
 from sim.job.inputs import SampleSource
 from sim.job.workload import Workload as JobWorkload
 
-__all__ = ["FewSamplesError", "Trace", "arrivals_of", "busy_trace", "copied_all",
-           "nic_plan_of", "placement_of", "plan_of", "trace_key", "trace_of", "without_small"]
+__all__ = ["ENDLESS", "FewSamplesError", "Trace", "arrivals_of", "busy_trace", "copied_all",
+           "first_of", "nic_plan_of", "placement_of", "plan_of", "trace_key", "trace_of",
+           "without_small"]
 
 SATURATED = 16
 """Mini-batches in flight that keep NICs busy. A short trace uses half the number of measured
@@ -26,6 +27,11 @@ mini-batches, because the interval is measured between the two halves."""
 _SETTLED, _SETTLED_KEYS = 8, 400_000
 """Mini-batches of a busy run's warm-up per mini-batch in flight, and their keys, at most. All nodes
 begin at once, and NICs keep this rhythm for up to about 90 mini-batches of 128 samples."""
+
+ENDLESS = 1 << 40
+"""Samples of a source of which the first are used, see :func:`first_of`."""
+
+_READING = Lock()  # Dask may measure points in threads.
 
 
 class FewSamplesError(ValueError):
@@ -91,12 +97,10 @@ def _trace(of: Workload, read: tuple[str, ...]) -> Trace:
     data, size, window, warmup, measured = (
         of.data, of.samples, of.window, of.warmup, of.measured)
     count = (warmup + measured) * size
-    workload = JobWorkload(config=of.preset, model=None if of.of_paper else of.dataset,
-                           data=data or None, format=of.format, samples=count, seed=of.seed,
-                           mini_batch=size)
-    samples = SampleSource.of(workload)
-    chunks = list(_first(samples.chunks(), count))
-    check_contents(data, read)
+    source = SampleSource.of(JobWorkload(
+        config=of.preset, model=None if of.of_paper else of.dataset, data=data or None,
+        format=of.format, samples=ENDLESS, seed=of.seed))
+    chunks = first_of(source, count, read)
     have, notes = sum(map(len, chunks)), []
     if have < count:
         found = have // size
@@ -107,24 +111,35 @@ def _trace(of: Workload, read: tuple[str, ...]) -> Trace:
                      f"mini-batches, half of them measured")
         warmup, measured = found // 2, found - found // 2
         window = None
-        chunks = list(_first(iter(chunks), found * size))
+        chunks = list(first_samples(chunks, found * size))
     batcher = Batcher(algorithm_of(of.batching), size, window)
     batches = tuple(batcher.form(chunks))
     waits = size if of.batching == "file" else window or 16 * size
-    source = ", ".join(data) if data else f"generator, shape of {of.name}, seed {of.seed}"
+    named = ", ".join(data) if data else f"generator, shape of {of.name}, seed {of.seed}"
     first = len(batches) * warmup // (warmup + measured)
-    return Trace(of, samples.model, source, batches, first, size, waits, tuple(notes))
+    return Trace(of, source.model, named, batches, first, size, waits, tuple(notes))
 
 
-def _first(chunks: Iterator[Samples], count: int) -> Iterator[Samples]:
-    """Yield the first ``count`` samples."""
-    for chunk in chunks:
-        if len(chunk) >= count:
-            if count:
-                yield chunk.slice(0, count)
-            return
-        count -= len(chunk)
-        yield chunk
+def first_of(source: SampleSource, count: int, read: tuple[str, ...]) -> list[Samples]:
+    """Return the first ``count`` samples of a source, in chunks; fewer if its files have fewer.
+
+    Samples that an equal source has given are not read or generated again, see
+    :mod:`host.data.kept`. read: :func:`host.data.contents.contents` of its files.
+    """
+    with _READING:
+        try:
+            chunks = list(first_samples(_opened(source, read).chunks(again=True), count))
+        except BaseException:
+            _opened.cache_clear()  # the stream has ended before its last sample
+            raise
+    check_contents(source.workload.data or (), read)
+    return chunks
+
+
+@lru_cache(maxsize=2)
+def _opened(source: SampleSource, read: tuple[str, ...]) -> SampleSource:
+    """Return the first source that was equal to ``source``."""
+    return source
 
 
 def busy_trace(trace: Trace) -> tuple[Trace, int]:

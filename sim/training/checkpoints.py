@@ -15,18 +15,10 @@ from host.dlrm.row_store import RowStore
 from host.errors import InputError
 from host.samples import Samples
 
-__all__ = ["Checkpoints", "take_samples"]
+__all__ = ["Checkpoints"]
 
 PERIOD = 60.0
 """Seconds between checkpoints during training."""
-
-
-def take_samples(total: "hashlib._Hash", samples: Samples) -> None:
-    """Add samples to the hash of a training's input."""
-    for name in ("dense", "labels", "bag_lengths", "tables", "rows"):
-        values = np.ascontiguousarray(getattr(samples, name))
-        total.update(str((name, values.dtype, values.shape)).encode())
-        total.update(values)
 
 
 class Checkpoints:
@@ -63,7 +55,10 @@ class Checkpoints:
         """Add the samples of the next step to the hash of the training's input."""
         if self._path is None:
             return
-        take_samples(self._learned, samples)
+        for name in ("dense", "labels", "bag_lengths", "tables", "rows"):
+            values = np.ascontiguousarray(getattr(samples, name))
+            self._learned.update(str((name, values.dtype, values.shape)).encode())
+            self._learned.update(values)
 
     def check_samples(self) -> None:
         """Raise :class:`host.errors.InputError` unless the samples of :meth:`learn` equal those of

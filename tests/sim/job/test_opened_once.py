@@ -2,10 +2,20 @@
 
 import sys
 from contextlib import contextmanager
+from dataclasses import astuple, replace
 
+import numpy as np
 import pytest
 
+from host.data.datasets import open_samples
+from host.data.readers import lines
+from host.errors import InputError
+from host.model import MODELS
+from host.reading import open_input
+from host.samples import concatenate
 from sim import api
+from sim.evaluation.fields import Workload
+from sim.evaluation.trace import trace_of
 from sim.training.train import train
 from tests.sim.inputs import criteo, movielens
 from tests.sim.training.compiled_nics import options
@@ -55,6 +65,32 @@ def path(tmp_path_factory):
 def test_a_command_opens_its_file_once(path, command):
     with opened(path):
         command({"data": path, "format": "criteo"})
+
+
+def test_traces_of_points_share_a_file(monkeypatch, path):
+    """The file is parsed once, beside passes for checksums."""
+    parsed = []
+    monkeypatch.setattr(lines, "open_input", lambda each: parsed.append(each) or open_input(each))
+    of = Workload(dataset="kaggle", data=(path,), format="criteo", mini_batch=8, warmup=2,
+                  measured=2)
+    short, long = trace_of(of), trace_of(replace(of, measured=5))
+    assert len(parsed) == 1
+    alone, = open_samples(path, "criteo", MODELS["kaggle"])
+    for trace, count in ((short, 32), (long, 56)):
+        found = concatenate(batch.samples for batch in trace.batches)
+        assert all(np.array_equal(*pair) for pair in zip(
+            astuple(found), astuple(alone.slice(0, count)), strict=True))
+
+
+def test_a_bad_line_is_an_error_of_each_trace(path, tmp_path):
+    bad = tmp_path / "bad.txt"
+    with open(path) as file:
+        bad.write_text(file.read() + "1\tx\n")
+    of = Workload(dataset="kaggle", data=(str(bad),), format="criteo", mini_batch=32, warmup=1,
+                  measured=2)
+    for measured in (2, 3, 2):
+        with pytest.raises(InputError, match=r"bad.txt:65:\d+: 2 columns instead of 40"):
+            trace_of(replace(of, measured=measured))
 
 
 @pytest.mark.thorough

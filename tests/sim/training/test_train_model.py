@@ -261,7 +261,7 @@ def test_data_that_change_between_epochs_are_refused(path, tmp_path, epoch):
             changed.append(data.write_bytes(data.read_bytes().replace(b",4.0,", b",1.0,", 1)))
 
     training = Training(options("movielens", data=str(data), epochs=3, checkpoint=model))
-    with pytest.raises(InputError, match="ratings.csv: was changed while the command read it"):
+    with pytest.raises(InputError, match=r"ratings\.csv: was changed while the command read it"):
         training.execute(stop=change)
     assert changed and not os.path.exists(model)
     assert train(options("movielens", data=str(data), epochs=3))["complete"]
