@@ -26,7 +26,6 @@ from gen import __main__ as gen
 from gen.documents import __main__ as documents
 from gen.documents import dissector
 from host.calibrate import __main__ as calibrate
-from host.data import similarity_report
 from host.measurements import __main__ as measurements
 from sim import api
 from sim.cli.main import main
@@ -67,7 +66,7 @@ def _reached(*_: object, **__: object) -> NoReturn:
 _LONG = (
     "gen.__main__.generate", "gen.documents.__main__.documents",
     "tests.gen.timing.public.mapping.synthesise", "host.calibrate.__main__.measure_cpu",
-    "host.calibrate.__main__.run", "host.data.similarity_report.compare",
+    "host.calibrate.__main__.run",
     "host.measurements.__main__.read_traces", "sim.bench.bench.bench",
     "sim.experiments.reproduce.reproduce", "sim.faults.suite.faults", "sim.serving.serve.serve")
 
@@ -148,7 +147,6 @@ COMMANDS: dict[str, Callable[[], object]] = {
     "host.calibrate cpu": lambda: calibrate.main(["cpu"]),
     "host.calibrate gpu": lambda: calibrate.main(["gpu", "--device=cpu"]),
     "host.measurements trace": lambda: measurements.main(["trace", "a", "b"]),
-    "host.data.similarity_report": lambda: similarity_report.main(["avazu"]),
     "sim.api.attach": _asked(lambda: api.attach(nodes=2)),
     "sim.api.frame": _asked(lambda: api.frame({"schema": "embernic/serve/1", "loads": []})),
     "sim.torch.modules": _asked(_nic_collection),

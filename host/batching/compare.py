@@ -11,7 +11,7 @@ from host.batching.refresh import Refresh
 from host.batching.stream import Batcher
 from host.samples import Samples
 
-__all__ = ["Tried", "compare", "compare_stream", "saving", "winner"]
+__all__ = ["Tried", "compare", "compare_stream", "winner"]
 
 
 def compare(samples: Samples, size: int, window: int | None = None,
@@ -76,11 +76,6 @@ def compare_stream(chunks: Iterable[Samples], size: int, window: int | None,
     for row in rows[1:]:
         row["saved"] = _saved(row["unique_keys"], rows[0]["unique_keys"])
     return rows
-
-
-def saving(algorithm: Algorithm, samples: Samples, size: int, window: int | None = None) -> float:
-    """Return the share of unique keys per mini-batch that ``algorithm`` saves, see `compare`."""
-    return compare(samples, size, window, {"it": algorithm})[0]["saved"]
 
 
 def winner(rows: Sequence[dict]) -> str:

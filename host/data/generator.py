@@ -12,9 +12,9 @@ is a hash of (seed, kind of draw, subject). Sample i therefore does not depend o
 and memory is limited to a chunk. If the model has bags, their lengths are uniform, and an entity
 has as many values in a column as the bag has keys.
 
-The parameters are fitted. :mod:`host.data.similarity_report` compares the result with real samples:
-every share is within 7 %, and the savings of greedy selection are within 4 points. Labels follow a
-hidden logistic model of keys and dense features.
+The parameters are fitted to real samples of Criteo Kaggle and Avazu: every share of key uses is
+within 7 % of the measured share, and the savings of greedy selection are within 4 points. Labels
+follow a hidden logistic model of keys and dense features.
 """
 
 from collections.abc import Iterator

@@ -9,7 +9,7 @@ from host.samples import Samples
 
 __all__ = ["MEMORY", "KeptSamples"]
 
-MEMORY = 1 << 28
+MEMORY = 1 << 26
 """Bytes of kept samples in memory; more go to a temporary file in the folder ``TMPDIR``."""
 
 

@@ -1,10 +1,9 @@
 """Setting of an evaluation: values that all points share."""
 
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
-from host.data.contents import contents
+from host.data.datasets import Paths, check_files, input_files, known_format
 from host.samples import Samples, concatenate
 from sim.evaluation.fields import DATASETS, SETTING_NAMES, mini_batch_of, model_of
 from sim.evaluation.point import Point
@@ -34,6 +33,15 @@ class Source:
 
     data: tuple[str, ...] = ()
     format: str | None = None
+
+    @classmethod
+    def of(cls, data: Paths, format: str | None) -> "Source":
+        """Return the source of files or folders; a missing format is guessed.
+
+        Raises :class:`host.errors.InputError`, also for a pipe.
+        """
+        check_files(data, "for the points, each of which reads it")
+        return cls(tuple(map(str, input_files(data))), known_format(data, format))
 
     def __str__(self) -> str:
         if not self.data:
@@ -182,14 +190,9 @@ def like(setting: Setting, name: str) -> Setting:
 def samples_of(setting: Setting, dataset: str, count: int) -> Samples:
     """Return the first ``count`` samples of a data set, fewer if its files have fewer."""
     source = setting.source(dataset)
-    return _samples(dataset, source, setting.seed, count, contents(source.data))
-
-
-@cache
-def _samples(dataset: str, source: Source, seed: int, count: int, read: tuple[str, ...]) -> Samples:
-    data, form = (source.data, source.format) if source.data else (None, None)
-    workload = JobWorkload(data=data, format=form, samples=ENDLESS, seed=seed)
-    return concatenate(first_of(SampleSource(workload, model_of(dataset), form), count, read))
+    workload = JobWorkload(data=source.data or None, format=source.format, samples=ENDLESS,
+                           seed=setting.seed)
+    return concatenate(first_of(SampleSource(workload, model_of(dataset), source.format), count))
 
 
 DEMO = Setting(datasets=("kaggle",), scale_nodes=(2, 4), shares=(0.0, 0.1, 0.5),

@@ -93,14 +93,14 @@ def trace_key(workload: Workload) -> Workload:
 
 
 @lru_cache(maxsize=8)
-def _trace(of: Workload, read: tuple[str, ...]) -> Trace:
+def _trace(of: Workload, _: tuple[str, ...]) -> Trace:
     data, size, window, warmup, measured = (
         of.data, of.samples, of.window, of.warmup, of.measured)
     count = (warmup + measured) * size
     source = SampleSource.of(JobWorkload(
         config=of.preset, model=None if of.of_paper else of.dataset, data=data or None,
         format=of.format, samples=ENDLESS, seed=of.seed))
-    chunks = first_of(source, count, read)
+    chunks = first_of(source, count)
     have, notes = sum(map(len, chunks)), []
     if have < count:
         found = have // size
@@ -120,23 +120,25 @@ def _trace(of: Workload, read: tuple[str, ...]) -> Trace:
     return Trace(of, source.model, named, batches, first, size, waits, tuple(notes))
 
 
-def first_of(source: SampleSource, count: int, read: tuple[str, ...]) -> list[Samples]:
+def first_of(source: SampleSource, count: int) -> list[Samples]:
     """Return the first ``count`` samples of a source, in chunks; fewer if its files have fewer.
 
     Samples that an equal source has given are not read or generated again, see
-    :mod:`host.data.kept`. read: :func:`host.data.contents.contents` of its files.
+    :mod:`host.data.kept`.
     """
+    data = source.workload.data or ()
+    read = contents(data)
     with _READING:
         try:
             chunks = list(first_samples(_opened(source, read).chunks(again=True), count))
         except BaseException:
             _opened.cache_clear()  # the stream has ended before its last sample
             raise
-    check_contents(source.workload.data or (), read)
+    check_contents(data, read)
     return chunks
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _opened(source: SampleSource, read: tuple[str, ...]) -> SampleSource:
     """Return the first source that was equal to ``source``."""
     return source

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from host.data.datasets import EXACT, check_files, input_files, known_format
+from host.data.datasets import EXACT
 from host.hashing import check_seed
 from host.model import load_model
 from sim.evaluation.fields import DATASETS
@@ -78,13 +78,12 @@ def setting_of(model: str | None = None, data: str | tuple[str, ...] | None = No
         if format is not None:
             raise ValueError(f"format must go with data, not {format!r} alone")
         return setting if model is None else replace(setting, datasets=(model,))
-    check_files(data, "for the points, each of which reads it")
-    kind = known_format(data, format)
+    source = Source.of(data, format)
+    kind = source.format or ""
     dataset = model or _DATASET_OF.get(kind.removesuffix(EXACT))
     if dataset is None:
         raise ValueError(f"model must be given with the format {kind}: one of "
                          f"{', '.join(DATASETS)}")
-    source = Source(tuple(str(path) for path in input_files(data)), kind)
     datasets = (dataset,) if demo else setting.datasets
     setting = replace(setting, datasets=datasets, sources=((dataset, source),))
     _check_length(setting, dataset)

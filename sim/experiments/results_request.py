@@ -1,8 +1,7 @@
 """The rows of the results page that the options of ``reproduce`` select."""
 
-from host.data.datasets import check_files, input_files, known_format
 from host.model import load_model
-from sim.evaluation.setting import Setting
+from sim.evaluation.setting import Setting, Source
 from sim.experiments.figures.registry import RESULTS
 from sim.experiments.options import ReproduceOptions
 from sim.experiments.results.cases import CLUSTERS, Case, cases_of
@@ -31,22 +30,21 @@ def requested(options: ReproduceOptions) -> tuple[list[Case], str]:
     models = tuple(filter(None, (options.model or "").split(",")))
     for name in models:
         load_model(name)
-    data, kind = (), None
+    source = Source()
     if options.data is not None:
         if len(models) != 1:
             raise ValueError(f"model must be one model with data, not {options.model!r}")
-        check_files(options.data, "for the points, each of which reads it")
-        data = tuple(map(str, input_files(options.data)))
-        kind = known_format(options.data, options.format)
+        source = Source.of(options.data, options.format)
     elif options.format is not None:
         raise ValueError(f"format must go with data, not {options.format!r} alone")
     cases = cases_of(models or (_DEMO if options.demo else ()),
-                     CLUSTERS[:1] if options.demo else CLUSTERS, data, kind, options.fidelity,
-                     options.seed)
+                     CLUSTERS[:1] if options.demo else CLUSTERS, source.data, source.format,
+                     options.fidelity, options.seed)
     if options.demo:
         cases = list({case.workload: case for case in reversed(cases)}.values())[::-1]
     said = "".join(f" --{name} {value}" for name, value in (
-        ("model", options.model), *(("data", path) for path in data), ("format", kind)) if value)
+        ("model", options.model), *(("data", path) for path in source.data),
+        ("format", source.format)) if value)
     if options.fidelity != "model":
         said += f" --fidelity {options.fidelity}"
     if options.seed != 1:

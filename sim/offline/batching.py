@@ -87,10 +87,16 @@ def batching(*, data: str | tuple[str, ...] | None = None, format: str | None = 
     for dataset, case, chunks in _cases(data, format, model, samples, mini_batch, window, seed,
                                         progress):
         sizes = f"{dataset}, {case.mini_batch:,} of {case.window:,}"
-        counted = _Counted(chunks, lambda done: progress(f"{sizes}: {done:,} samples"))
+        told = [0]
+
+        def tell(done: int, sizes: str = sizes, told: list[int] = told) -> None:
+            if done // _TOLD > told[0] // _TOLD:
+                progress(f"{sizes}: {done:,} samples")
+            told[0] = done
+
         progress(f"{sizes}: {len(tried)} ways side by side")
-        found = compare_stream(counted, case.mini_batch, case.window, tried)
-        about = {"dataset": dataset, "samples": counted.samples, "mini_batch": case.mini_batch,
+        found = compare_stream(chunks, case.mini_batch, case.window, tried, tell)
+        about = {"dataset": dataset, "samples": told[0], "mini_batch": case.mini_batch,
                  "window": case.window}
         found = [about | {"algorithm": known, "hyperedges": number, "refill": refill} | row
                  for (known, number, _, refill, _), row in zip(ways, found)]
@@ -98,22 +104,6 @@ def batching(*, data: str | tuple[str, ...] | None = None, format: str | None = 
         winners.append(next(row for row in found if row["algorithm"] == best))
         rows += found
     return {"schema": SCHEMA, "seed": seed, "rows": rows, "winners": winners}
-
-
-class _Counted:
-    """A stream of samples that counts them; calls ``progress`` after each million."""
-
-    def __init__(self, chunks: Iterator[Samples], progress: Callable[[int], None]):
-        self._chunks, self._progress = chunks, progress
-        self.samples = 0
-
-    def __iter__(self) -> Iterator[Samples]:
-        for chunk in self._chunks:
-            before = self.samples
-            self.samples += len(chunk)
-            if self.samples // _TOLD > before // _TOLD:
-                self._progress(self.samples)
-            yield chunk
 
 
 _Tried = Mapping[str, tuple[str, int | None, Algorithm]]

@@ -4,7 +4,7 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -19,7 +19,6 @@ from gen.documents.generate import build_nic, generate
 from gen.verilog.convert import Verilog, to_verilog
 from gen.verilog.platform import VerilogPlatform
 from host.calibrate import __main__ as calibrate
-from host.data import similarity_report
 from host.measurements import __main__ as measurements
 from rtl.config import NicConfig, preset
 from tests.fuzz.mutating import HOSTILE, mutated, mutated_text
@@ -77,7 +76,7 @@ def _small(shell: bool) -> Callable[[NicConfig], Component]:
 
 def others(chance: random.Random, folder: Path) -> str:
     """Give a program options with values of other options, or mutated files."""
-    return chance.choice((_gen, _documents, _cpu, _gpu, _trace, _similarity))(chance, folder)
+    return chance.choice((_gen, _documents, _cpu, _gpu, _trace))(chance, folder)
 
 
 def _given(chance: random.Random, names: tuple[str, ...], right: dict[str, str]) -> list[str]:
@@ -162,14 +161,3 @@ def _trace(chance: random.Random, folder: Path) -> str:
     return command(["trace", str(folder / "k"), str(folder / "e"),
                     *_inside(folder, [f"--output={value}"])],
                    run=measurements.main, prefix="host.measurements: ")
-
-
-def _similarity(chance: random.Random, folder: Path) -> str:
-    few: Callable = partial(_few, similarity_report.generate)
-    with mock.patch.object(similarity_report, "generate", few):
-        return command([chance.choice(("avazu", *HOSTILE)), chance.choice(("3", *HOSTILE))],
-                       run=similarity_report.main, prefix="similarity_report: ")
-
-
-def _few(made: Callable, model: object, _count: int, seed: int) -> object:
-    return made(model, 20, seed)
