@@ -1,8 +1,10 @@
 """Mapping from a category of Criteo to a row of its table."""
 
-from host.data.datasets import EXACT, FORMATS, Paths, known_format
+from typing import Any
 
-__all__ = ["INDEXES", "INDEX_HELP", "indexed_format"]
+from host.data.datasets import EXACT, FORMATS, known_format
+
+__all__ = ["INDEXES", "INDEX_HELP", "format_of"]
 
 INDEXES = ("hash", "exact")
 INDEX_HELP = ("Mapping from a category of Criteo to a row. hash: its hash modulo the rows of its "
@@ -11,8 +13,8 @@ INDEX_HELP = ("Mapping from a category of Criteo to a row. hash: its hash modulo
 """Help text of the option."""
 
 
-def indexed_format(paths: Paths | None, format: str | None, index: str) -> str | None:
-    """Return the format of files whose categories are indexed by one of `INDEXES`.
+def format_of(options: Any) -> str | None:
+    """Return the format of the files ``data`` of options, whose categories have an ``index``.
 
     With ``hash``: ``format`` unchanged; None guesses it. With ``exact``: the format
     ``criteo-exact``.
@@ -24,6 +26,7 @@ def indexed_format(paths: Paths | None, format: str | None, index: str) -> str |
     ValueError
         The index or format does not exist, or the files contain rows instead of categories.
     """
+    paths, format, index = options.data, options.format, options.index
     if index not in INDEXES:
         raise ValueError(f"index must be one of {', '.join(INDEXES)}, not {index!r}")
     if index == "hash":

@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 from shlex import join
 
 from host.data.datasets import input_files
-from host.data.indexing import indexed_format
+from host.data.indexing import format_of
 from host.model import Model, load_model
 from host.timing.cluster import load_cluster
 from sim.compare.options import CompareOptions
@@ -30,7 +30,7 @@ def request_of(options: CompareOptions) -> tuple[Request, Model]:
     if nodes * cluster.gpus < 2:
         raise ValueError(f"nodes must be at least 2 where a node has 1 GPU, not {nodes!r}")
     data = () if options.data is None else tuple(map(str, input_files(options.data)))
-    form = indexed_format(options.data, options.format, options.index)
+    form = format_of(options)
     model = SampleSource.of(Workload.of(model=options.model, data=data or None, format=form)).model
     named = options.model if options.model in DATASETS else replace(
         load_model(options.model), rows=model.rows, bags=model.bags, dense=model.dense)

@@ -18,7 +18,7 @@ import numpy as np
 from gen.base.option import CALLABLE, LISTS, Given, given_options
 from host.bounds import check_value
 
-__all__ = ["check_bounds", "takes"]
+__all__ = ["check_bounds", "members", "takes"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -40,6 +40,11 @@ def check_bounds(options: Any) -> None:
             check_value(each.name, value, least=bounds.least, most=bounds.most,
                         among=[name for value in bounds.among
                                if not (name := bounds.old.get(value, value)).startswith("--")])
+
+
+def members(options: Any, *names: str) -> dict[str, Any]:
+    """Return members of options by name."""
+    return {name: getattr(options, name) for name in names}
 
 
 def takes(kind: Callable[_P, object], build: Callable[..., Any] | None = None,

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 from gen.base.option import AnyPath, option
 from host.data.datasets import Paths
 from sim.engines.waves import WINDOW
 from sim.files.outputs import check_outputs, check_picture, check_predictions
+from sim.job.arguments import members
 
 __all__ = ["Outputs"]
 
@@ -39,6 +41,13 @@ class Outputs:
                 raise ValueError(f"{name} must be a file, not '-'")
         check_predictions(self.predictions)
         check_picture(self.picture)
+
+    @classmethod
+    def of(cls, options: Any, *inputs: str) -> "Outputs":
+        """Return the files that options name, checked against the inputs of these names."""
+        outputs = cls(json=options.json, picture=getattr(options, "picture", None))
+        outputs.check_files(members(options, *inputs))
+        return outputs
 
     @property
     def files(self) -> dict[str, AnyPath]:

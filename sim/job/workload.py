@@ -8,7 +8,7 @@ from typing import Any
 from gen.base.option import AnyPath, AnyPaths, option
 from host.batching import ALGORITHMS, WINDOW_BATCHES, algorithm_of
 from host.data.datasets import DATA_HELP, FORMAT_HELP, Paths
-from host.data.indexing import INDEX_HELP, indexed_format
+from host.data.indexing import INDEX_HELP, format_of
 from host.hashing import check_seed
 from host.model import Model
 from host.placement.deal import PLACEMENTS, check_placement
@@ -48,7 +48,7 @@ class Workload:
 
     ``model``: None selects the model of the format, else of the preset. ``cluster``: source of the
     nodes, NIC and profiles that :meth:`of` did not receive. ``index`` ``exact`` changes ``format``,
-    see :func:`host.data.indexing.indexed_format`.
+    see :func:`host.data.indexing.format_of`.
     """
 
     config: str = option("kaggle", "NIC preset; replaces the NIC of --cluster.", of_cluster=True)
@@ -99,7 +99,7 @@ class Workload:
         "a file: TOML, or the JSON of a run, to repeat its faults.", metavar="FAULT,...|FILE")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "format", indexed_format(self.data, self.format, self.index))
+        object.__setattr__(self, "format", format_of(self))
         check_bounds(self)
         if self.samples is not None and self.first_sample >= self.samples:
             raise ValueError(f"first_sample must be below samples ({self.samples}), which counts "
