@@ -9,20 +9,17 @@ from typing import Any, Self
 from host.batching import ALGORITHMS
 from host.bounds import check_known, check_least
 from host.data.contents import contents
-from host.devices.dense_work import LEVELS
 from host.devices.software import SoftwareProfile
 from host.model import Model, load_model, model_files
-from host.placement.deal import check_placement
-from host.systems import NETWORK, WIRES, Devices
-from host.timing.cluster import check_gpus
-from host.toml.profile import load_profile, profile_names
+from host.systems import Devices
+from host.toml.profile import load_profile
+from sim.evaluation.cluster import Cluster
 from sim.job.fit import preset_of
 from sim.job.simulation import FIDELITIES
 
 __all__ = ["DATASETS", "DEPTHS", "MINI_BATCH", "PER_GRAPH", "SETTING_NAMES", "WORKLOADS",
-           "CardOptions", "Cluster", "Fields", "Flights", "NicOptions", "Options",
-           "SmartNicOptions", "Workload", "dealt", "devices_of", "mini_batch_of",
-           "model_of", "software_names"]
+           "CardOptions", "Fields", "Flights", "NicOptions", "Options", "SmartNicOptions",
+           "Workload", "dealt", "devices_of", "mini_batch_of", "model_of"]
 
 MINI_BATCH = {"kaggle": 128, "terabyte": 2048, "avazu": 128}
 """Samples of a mini-batch over all nodes in the reference setting, by data set."""
@@ -56,12 +53,6 @@ def model_of(dataset: str | Model) -> Model:
 @lru_cache(maxsize=16)
 def _model(dataset: str | Model, read: tuple[str, ...]) -> Model:
     return load_model(dataset)
-
-
-@cache
-def software_names() -> tuple[str, ...]:
-    """Return the included software profiles, without their prefix."""
-    return tuple(name.removeprefix("software_") for name in profile_names("software_"))
 
 
 @cache
@@ -129,73 +120,6 @@ class Workload:
     def name(self) -> str:
         """Name of the data set or model."""
         return self.dataset if isinstance(self.dataset, str) else self.dataset.name
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """Nodes and their profiles, the same for every system.
-
-    Members
-    -------
-    nodes: number of nodes.
-    placement: one of :data:`host.placement.deal.PLACEMENTS`, or the node of each table, such as
-        ``0,0,1``.
-    software: software profile ``eager`` or ``tuned``, or a measured one, ``tuned_h100``.
-    gpu: profile of each node's GPU.
-    scaled: (profile.constant, factor) of each scaled constant, such as ``("gpu_rtx8000.launch_us",
-        0.5)``; names as in :func:`host.toml.provenance.constants`.
-    kernels: kernel fusion, one of :data:`host.devices.dense_work.LEVELS`; None for the software
-        profile's.
-    link: profile of each GPU's own PCIe link; None for the link measured with the GPU, or the link
-        of the SmartNIC.
-    network: profile of the network.
-    rdma: whether kernels may write to remote GPUs.
-    wire: shortest format of a value between nodes that a system may choose, one of
-        :data:`host.systems.WIRES`.
-    gpus, nics, inside: GPUs and NICs of each node, and the profile of the links between its GPUs,
-        see :class:`host.timing.cluster.Cluster`.
-    """
-
-    nodes: int = 4
-    placement: str = "even"
-    software: str = "eager"
-    gpu: str = "gpu_rtx8000"
-    scaled: tuple[tuple[str, float], ...] = ()
-    kernels: int | None = None
-    link: str | None = None
-    network: str = NETWORK
-    rdma: bool = False
-    wire: str = "float32"
-    gpus: int = 1
-    nics: int = 1
-    inside: str | None = None
-
-    def __post_init__(self) -> None:
-        check_known(self, software=software_names(), gpu=profile_names("gpu_"), wire=tuple(WIRES))
-        check_placement(self.placement)
-        check_least(self, nodes=1)
-        check_gpus(self.gpus, self.nics, self.inside)
-        if self.kernels is not None and self.kernels not in LEVELS:
-            raise ValueError(f"kernels must be one of {', '.join(map(str, LEVELS))}, "
-                             f"not {self.kernels!r}")
-        for name, factor in self.scaled:
-            if not factor > 0:
-                raise ValueError(f"scaled must be above 0, not {factor!r} for {name}")
-
-    @property
-    def endpoints(self) -> int:
-        """GPUs of all nodes; each holds a share of the rows and of a mini-batch."""
-        return self.nodes * self.gpus
-
-    @property
-    def all_nics(self) -> int:
-        """NICs of all nodes."""
-        return self.nodes * self.nics
-
-    @property
-    def gpus_per_nic(self) -> int:
-        """GPUs that a NIC serves."""
-        return self.gpus // self.nics
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sim.evaluation.fields import Cluster, Fields, Workload, dealt
+from sim.evaluation.cluster import Cluster
+from sim.evaluation.fields import Fields, Workload, dealt
 from sim.evaluation.store import Store, plain
 from sim.evaluation.system import System
 from sim.evaluation.systems import canonical, fixed_for, system_of

@@ -2,7 +2,8 @@
 
 from dataclasses import asdict, dataclass, fields
 
-from sim.evaluation.fields import DEPTHS, Cluster
+from sim.evaluation.cluster import Cluster
+from sim.evaluation.fields import DEPTHS
 from sim.evaluation.point import Point
 from sim.evaluation.systems import BASELINES, FULL, canonical
 from sim.serving.arrivals import Arrivals

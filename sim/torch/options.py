@@ -8,7 +8,7 @@ from host.bounds import check_known
 from host.placement.deal import PLACEMENTS, check_placement, given_owners
 from host.toml.profile import profile_names
 from rtl.config import preset
-from sim.evaluation.fields import software_names
+from sim.evaluation.cluster import software_names
 from sim.evaluation.systems import canonical, system_of
 from sim.job.arguments import check_bounds
 from sim.job.fit import preset_of, sizes_beyond

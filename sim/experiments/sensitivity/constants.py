@@ -8,7 +8,7 @@ from importlib.resources import files
 from host.systems.devices import profiles_of
 from host.toml.profile import load_profile
 from host.toml.provenance import Constant, constants
-from sim.evaluation.fields import Cluster
+from sim.evaluation.cluster import Cluster
 
 __all__ = ["frozen", "uncertain"]
 

@@ -9,8 +9,7 @@ from host.systems.devices import profiles_of
 from host.timing.cluster import cluster_names, load_cluster
 from host.toml.profile import load_profile, profile_names
 from host.toml.provenance import uncertain as is_uncertain
-from sim.evaluation.cluster import cluster_fields
-from sim.evaluation.fields import Cluster
+from sim.evaluation.cluster import Cluster, cluster_fields
 from sim.experiments.checks.every import comparisons
 from sim.experiments.sensitivity import constants
 from sim.experiments.sensitivity.constants import frozen, uncertain
