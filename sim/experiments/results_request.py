@@ -4,6 +4,7 @@ from host.model import load_model
 from sim.evaluation.setting import Setting, Source
 from sim.experiments.figures.registry import RESULTS
 from sim.experiments.options import ReproduceOptions
+from sim.experiments.request import command_of
 from sim.experiments.results.cases import CLUSTERS, Case, cases_of
 
 __all__ = ["requested"]
@@ -42,11 +43,5 @@ def requested(options: ReproduceOptions) -> tuple[list[Case], str]:
                      options.fidelity, options.seed)
     if options.demo:
         cases = list({case.workload: case for case in reversed(cases)}.values())[::-1]
-    said = "".join(f" --{name} {value}" for name, value in (
-        ("model", options.model), *(("data", path) for path in source.data),
-        ("format", source.format)) if value)
-    if options.fidelity != "model":
-        said += f" --fidelity {options.fidelity}"
-    if options.seed != 1:
-        said += f" --seed {options.seed}"
-    return cases, said + (" --demo" if options.demo else "")
+    return cases, command_of(options.model, source.data, source.format, options.fidelity,
+                             str(Setting.gpu), (options.seed,), True, options.demo)

@@ -57,7 +57,7 @@ def versions() -> dict[str, str]:
 
 @cache
 def _paths() -> dict[str, Path]:
-    """Return the path of each source file, by its name such as ``sim/api.py``."""
+    """Return the path of each source file, by its name such as ``sim/frame.py``."""
     return {f"{package.__name__}/{path.relative_to(root).as_posix()}": path
             for package in (rtl, gen, host, sim) for root in map(Path, package.__path__)
             for path in sorted(root.rglob("*")) if path.suffix in _SUFFIXES}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from rich.table import Table
@@ -10,14 +10,14 @@ from rich.table import Table
 from host.data.datasets import FORMATS, Paths, input_files, known_format, open_samples
 from host.data.key_counts import MOST_KEYS, KeyCounts
 from host.data.similarity import BatchUniques
-from host.samples import Samples
+from host.samples import Samples, rechunk
 
 __all__ = ["BATCHES", "SCHEMA", "describe", "describe_tables"]
 
 SCHEMA = "embernic/datasets/1"
 
 BATCHES = (128, 2048)
-"""Mini-batch sizes for which unique keys are counted."""
+"""Mini-batch sizes for which unique keys are counted; each divides the last."""
 
 
 class _Ranges:
@@ -61,8 +61,6 @@ class _Pass:
         self.empty = np.pad(self.empty, (0, samples.table_count - len(self.empty)))
         self.empty += (samples.bag_lengths == 0).sum(axis=0)
         self.keys.add(samples)
-        for batch in self.batches:
-            batch.add(samples)
 
 
 def describe(paths: Paths, *, format: str | None = None, samples: int | None = None,
@@ -105,11 +103,16 @@ def describe(paths: Paths, *, format: str | None = None, samples: int | None = N
     files = input_files(paths)
     kind = known_format(files, format)
     found = _Pass(most_keys)
-    for chunk in open_samples(files, kind, None, samples):
-        found.add(chunk)
-        progress(found.samples)
-    for batch in found.batches:
-        batch.finish()
+
+    def counted() -> Iterator[Samples]:
+        for chunk in open_samples(files, kind, None, samples):
+            found.add(chunk)
+            progress(found.samples)
+            yield chunk
+
+    for part in rechunk(counted(), max(BATCHES)):
+        for batch in found.batches:
+            batch.add(part)
     return _summary(found, [str(file) for file in files], kind)
 
 

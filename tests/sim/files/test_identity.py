@@ -52,7 +52,7 @@ def test_other_code_is_told_in_one_line():
     assert told.startswith("worker a must run the code of this process, but ")
     own = identity()
     assert difference(own | {"numpy": "1.0"}) == f"its numpy is 1.0, not {own['numpy']}"
-    assert difference(own | {"sim/api.py": "0"}) == "its sim/api.py differs"
+    assert difference(own | {"sim/frame.py": "0"}) == "its sim/frame.py differs"
     assert difference(own | {"sim/new.py": "0"}) == (
         "it has sim/new.py, which this process lacks")
     del own["rtl/nic.py"]
