@@ -77,7 +77,7 @@ def results(cases: Sequence[Case], output: str | Path, backend: str = "loky",
                   Store(folder / "points", sources_of(measure)), backend, jobs, tell.part(0),
                   _in_turn, effort)
     rows = [row_of_case(case, found) for case in cases]
-    served, failed = _served(shown, serve, folder, jobs, tell)
+    served, failed = _served(shown, serve, folder, jobs, tell) if serve else ([], [])
     made = {"schema": SCHEMA, "version": version("embernic"),
             "profiles": {name: digest for cluster in dict.fromkeys(case.cluster for case in cases)
                          for name, digest in hashes_of(load_cluster(cluster)).items()},
@@ -95,13 +95,18 @@ def results(cases: Sequence[Case], output: str | Path, backend: str = "loky",
     return made
 
 
-def _served(cases: Sequence[Case], serve: Serve | None, folder: Path, jobs: int | None,
+def _served(cases: Sequence[Case], serve: Serve, folder: Path, jobs: int | None,
             tell: Parts) -> tuple[list[dict], list[dict]]:
     """Return the served rows, and the parts that failed."""
     rows, failed = [], []
-    for number, case in enumerate(cases if serve else (), 1):
+    for number, case in enumerate(cases, 1):
         told = tell.part(number)
-        found = serve(case, folder / "serving", jobs, lambda done, of, share: told(0, 1, share))
+        try:
+            found = serve(case, folder / "serving", jobs,
+                          lambda done, of, share: told(0, 1, share))
+        except ValueError as error:  # the rows are still shown
+            failed.append({"point": f"serving, {case.workload}", "error": str(error)})
+            continue
         told(1, 1, 1.0)
         rows.append(row_of_served(case, found))
         failed += [{"point": f"serving, {place_of(rows[-1])}, {each['what']}",

@@ -10,6 +10,8 @@ from markupsafe import escape
 
 from host.systems.devices import SMARTNIC_LINK
 from sim import api
+from sim.cli.main import main
+from sim.evaluation.compared import METRICS
 from sim.evaluation.fields import devices_of
 from sim.evaluation.point import Point
 from sim.evaluation.store import Store
@@ -222,6 +224,37 @@ def test_a_failed_baseline_has_its_reason(tmp_path):
     assert "bytes of a node must be at most" in found["failed"][0]["error"]
 
 
+@pytest.mark.parametrize("limit, status", [("GPU memory", 0), (None, 1)])
+def test_the_command_fails_for_an_unexpected_error_but_not_for_a_limit(
+        monkeypatch, tmp_path, capsys, limit, status):
+    def measured(task: Measured, runs: Store | None) -> dict:
+        if getattr(task, "system", "") != "en":
+            return metrics_of(task)
+        if limit is None:
+            raise ValueError("it burns")
+        return metrics_of(task) | dict.fromkeys(METRICS) | {"why": limit}
+
+    for kind in (Measured, Spread):
+        monkeypatch.setattr(kind, "measured", measured)
+    with pytest.raises(SystemExit) as end:
+        main(["reproduce", "results", "--model=kaggle", "--demo", "--jobs=1",
+              f"--output={tmp_path}"])
+    told = capsys.readouterr()
+    assert end.value.code == status
+    assert ("ValueError: it burns" in told.err) is (status == 1)
+    assert f"kaggle, 128 samples, h100: en: {limit or 'ValueError: it burns'}" in told.out
+
+
+def test_an_error_of_serving_is_a_failure(tmp_path):
+    def broken(*_) -> dict:
+        raise ValueError("sizes must be at most 1")
+
+    found = results(cases_of(("kaggle",), ("h100",)), tmp_path, jobs=1, how=metrics_of,
+                    serve=broken)
+    assert found["failed"] == [{"point": "serving, kaggle", "error": "sizes must be at most 1"}]
+    assert found["serving"] == [] and found["rows"][0]["ratios"]["en"] == 2.0
+
+
 def test_an_interrupted_run_keeps_its_points(tmp_path, made):
     cases = cases_of(MODELS)
     tasks = [task for case in cases for task in case.tasks()]
@@ -241,6 +274,7 @@ def test_costs_that_the_models_miss_have_the_factors_of_the_checks():
     """The factor is the error of the check; times grow by it, and rates shrink."""
     checks = {(each.name, check.name): check for each in comparisons() for check in each.checks}
     own = {change.name: change for change in CHANGES if change.kind == UNMODELLED}
+    factors = {name: change.factor or 0.0 for name, change in own.items()}
     assert list(own) == ["slower kernels", "slower host software", "slower network"]
     point = cases_of(("kaggle",))[0].systems[0].point
     for name, of, check in (
@@ -249,18 +283,17 @@ def test_costs_that_the_models_miss_have_the_factors_of_the_checks():
              "launch of a graph of 1, terabyte, 512 samples, EN"),
             ("slower network", "100 Gb/s NIC", "drop of iterations a second")):
         missed = checks[of, check]
-        assert own[name].factor == pytest.approx(missed.theirs / missed.ours) and \
-            own[name].factor > 1.3
+        assert factors[name] == pytest.approx(missed.theirs / missed.ours) and factors[name] > 1.3
     kernels, software, network = (devices_of(each.of(point).cluster) for each in own.values())
     plain = devices_of(point.cluster)
-    slower = own["slower kernels"].factor
+    slower = factors["slower kernels"]
     assert kernels.gpu.gpu.kernel_us == pytest.approx(slower * plain.gpu.gpu.kernel_us)
     assert kernels.gpu.gpu.memory_bandwidth_gb_s == pytest.approx(
         plain.gpu.gpu.memory_bandwidth_gb_s / slower)
     assert software.software.graph_us == pytest.approx(
-        own["slower host software"].factor * plain.software.graph_us)
+        factors["slower host software"] * plain.software.graph_us)
     assert network.network.bandwidth_gbit_s == pytest.approx(
-        plain.network.bandwidth_gbit_s / own["slower network"].factor)
+        plain.network.bandwidth_gbit_s / factors["slower network"])
 
 
 def test_changes_have_the_kernel_level_and_other_samples():
