@@ -55,14 +55,17 @@ def _bounds(rows: Sequence[Mapping]) -> Table:
           *(_within(row, name, bound) for name in COMPARED)]
          for row in rows for bound in dict.fromkeys(each["slo_us"] for each in row["slos"])],
         "Highest load of Poisson arrivals whose 99th percentile of latency, from a request's "
-        "arrival to its last prediction, is within the bound; 0: below 1,000 requests per second. "
+        "arrival to its last prediction, is within the bound; 0: below 1,000 requests per second; "
+        "over: every tested load is within it. "
         "Requests of 100 to 700 samples within 60 ms are MLPerf's server scenario. Each system "
         "chooses its mini-batch and its timeout at each load.")
 
 
-def _within(row: Mapping, system: str, bound: float) -> float | None:
-    return next((each["qps"] for each in row["slos"]
-                 if (each["system"], each["slo_us"]) == (system, bound)), None)
+def _within(row: Mapping, system: str, bound: float) -> float | str | None:
+    """Return the load of a system within a bound; a text if it serves every tested load."""
+    found = next((each for each in row["slos"]
+                  if (each["system"], each["slo_us"]) == (system, bound)), None)
+    return found and (f"over {found['qps']:,.0f}" if found["more"] else found["qps"])
 
 
 def _loads(rows: Sequence[Mapping]) -> Table:
@@ -97,17 +100,19 @@ def method(rows: Sequence[Mapping]) -> list[str]:
 
 
 def csv_rows(rows: Sequence[Mapping]) -> list[Row]:
-    """Return the values of served rows for a CSV file."""
+    """Return the values of served rows for a CSV file. A load above all tested loads has only a
+    low end."""
     return [Row(**{name: row[name] for name in ("workload", "cluster", "mini_batch", "profile",
                                                 "fidelity")},
-                system=system, metric=metric, value=value, unit=unit)
-            for row in rows for system, metric, value, unit in _values(row)]
+                system=system, metric=metric, value=value, unit=unit, low=low)
+            for row in rows for system, metric, value, unit, low in _values(row)]
 
 
 def _values(row: Mapping) -> Iterator[tuple]:
     for each in row["slos"]:
         yield (each["system"], f"requests_per_second within p99 of {each['slo_us']:g} us",
-               each["qps"], "requests/s")
+               *((None, "requests/s", each["qps"]) if each["more"] else
+                 (each["qps"], "requests/s", None)))
     for each in row["loads"]:
         for name in _LATENCIES:
-            yield each["system"], f"{name} at {each['qps']:g} requests/s", each[name], "us"
+            yield each["system"], f"{name} at {each['qps']:g} requests/s", each[name], "us", None
