@@ -30,7 +30,7 @@ def reproduce(options: ReproduceOptions, **watch: Any) -> dict:
         Content of ``claims.json``: ``schema``, ``version``, ``numpy``, ``blas``, ``profiles``,
         ``setting``, ``sources``, ``figures``, ``points``, ``failed``, ``headlines``, ``claims``.
         For ``["results"]``, content of ``results.json``: ``schema``, ``version``, ``profiles``,
-        ``answer``, ``kinds``, ``points``, ``failed``, ``rows``.
+        ``answer``, ``kinds``, ``points``, ``failed``, ``rows``, ``serving``.
 
     Raises ``ValueError``, ``TypeError`` and ``OSError``.
     """
@@ -67,13 +67,15 @@ def _results(options: ReproduceOptions, **watch: Any) -> dict:
     from sim.evaluation.sweep import check_backend
     from sim.experiments.results.results import FILES, results
     from sim.experiments.results_request import requested
+    from sim.serving.case import serve_case
 
     cases, command = requested(options)
     check_backend(options.backend, options.jobs)
     check_apart({f"{name} of output": join(options.output, name) for name in FILES},
                 {"data": options.data})
     check_folder(options.output, "output")
-    return results(cases, options.output, options.backend, options.jobs, command=command, **watch)
+    return results(cases, options.output, options.backend, options.jobs, command=command,
+                   serve=None if options.demo else serve_case, **watch)
 
 
 @takes(CompareOptions)
@@ -141,7 +143,7 @@ def serve(options: ServeOptions, **watch: Any) -> dict:
         setting_of(options.model, options.data, format_of(options)), **members(
             options, "model", "qps", "slo", "system", "cluster", "nodes", "software", "gpu",
             "fidelity", "sizes", "in_flight", "arrivals", "burst_rate", "burst_share",
-            "burst_length", "requests", "seed"))
+            "burst_length", "requests", "candidates", "seed"))
     if options.points is not None:
         check_folder(options.points, "points")
     with TemporaryDirectory() as folder:

@@ -45,6 +45,8 @@ def _range(row: dict) -> str:
 
 
 def _tell_results(console: Console, found: dict, output: str) -> None:
+    from sim.experiments.results.rows import place_of
+
     console.print(found["answer"], highlight=False, markup=False, soft_wrap=True)
     table = Table("workload", "cluster", *(Column(name, justify="right") for name in (
         "mini-batch", "bl-tuned us", "FS x", "EN x", "5 to 95 %")))
@@ -56,7 +58,7 @@ def _tell_results(console: Console, found: dict, output: str) -> None:
     console.print(table)
     for row in found["rows"]:
         if row["why"]:
-            console.print(f"{row['workload']}, {row['cluster']}, {row['mini_batch']:,}: "
-                          f"{row['why']}", highlight=False, markup=False, soft_wrap=True)
+            console.print(f"{place_of(row)}: {row['why']}", highlight=False, markup=False,
+                          soft_wrap=True)
     console.print(f"results.html, results.json, results.csv, results.png: {output}",
                   highlight=False, soft_wrap=True)

@@ -5,7 +5,7 @@ from importlib.metadata import version
 
 from host.model import Model
 from sim.compare.reason import reason_of
-from sim.evaluation.compared import Counts, Request, hashes_of, row_of, skew_note
+from sim.evaluation.compared import METRICS, Counts, Request, hashes_of, row_of, skew_note
 from sim.evaluation.search import Site
 
 __all__ = ["SCHEMA", "compare"]
@@ -41,7 +41,10 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
                 site.trace.mini_batch
             note = skew_note(counts, request.nodes, request.placement)
             notes += [*site.trace.notes, *([note] if note else ())]
-        rows.append(row_of(name, point, site, model, request.cluster.gpu_memory_bytes))
+        try:
+            rows.append(row_of(name, point, site, model, request.cluster.gpu_memory_bytes))
+        except ValueError as error:  # the other systems still have a row
+            rows.append({"system": name, **dict.fromkeys(METRICS), "why": str(error)})
     assert counts is not None  # there is at least one system
     rows.sort(key=lambda row: row["interval_us"] or float("inf"))
     cluster = request.cluster

@@ -184,13 +184,13 @@ def row_of(name: str, point: Point, site: Site, model: Model, memory: int) -> di
     ``bottleneck`` (resource), ``bottleneck_us`` (its busy time per mini-batch, a lower bound of the
     interval), ``utilisation`` (the bound over the interval), ``network_bytes_per_sample``,
     ``gpu_memory_bytes`` (of the fullest GPU), ``samples_per_second``, ``options`` (chosen), and
-    ``why`` (None, or the reason why the system cannot be built; all else is then None).
+    ``why`` (None, or the limit because of which the system cannot be built; all else is then
+    None).
+
+    Raises ``ValueError`` if the system cannot be measured for any other reason.
     """
     row: dict[str, Any] = {"system": name, **dict.fromkeys(METRICS)}
-    try:
-        found, built = measure_system(point, site)
-    except ValueError as error:
-        return row | {"why": str(error)}
+    found, built = measure_system(point, site)
     if built is None:
         return row | {"why": found["why"]}
     plan = _plan(site, built, point)
@@ -198,7 +198,8 @@ def row_of(name: str, point: Point, site: Site, model: Model, memory: int) -> di
     padded = getattr(built.tuning, "reads", False)
     stored = [model.width if padded and table.kind != DescriptorKind.REPLICATED else dimension
               for table, dimension in zip(plan.tables, model.table_dimensions)]
-    if why := too_large(model, plan, memory, dimensions=stored):
+    held = [gpu["bytes"] for gpu in node_bytes(model, plan, "none", stored)]
+    if why := too_large(model, held, memory):
         return row | {"why": why}
     bottleneck = found["bottleneck"] or dict.fromkeys(("resource", "us", "utilisation"))
     traffic = found["traffic"]["total"]["bytes"] if found["traffic"] else 0.0
@@ -207,8 +208,7 @@ def row_of(name: str, point: Point, site: Site, model: Model, memory: int) -> di
         "bottleneck": bottleneck["resource"], "bottleneck_us": bottleneck["us"],
         "utilisation": bottleneck["utilisation"],
         "network_bytes_per_sample": traffic / found["mini_batch"],
-        "gpu_memory_bytes": max(
-            gpu["bytes"] for gpu in node_bytes(model, plan, "none", stored)),
+        "gpu_memory_bytes": max(held),
         "samples_per_second": found["samples_per_second"],
         "options": _options(found, site), "why": None}
 

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from importlib import import_module
 from typing import Any
@@ -20,7 +20,7 @@ from host.errors import InputError
 from sim.evaluation.store import Outcome, Results, Store, data_of, plain
 from sim.files.identity import OtherCode, check_code, sources_hash
 
-__all__ = ["Progress", "check_backend", "each", "sweep"]
+__all__ = ["Parts", "Progress", "check_backend", "each", "sweep"]
 
 Progress = Callable[[int, int, float], None]
 """Callback: points done, all points, share of the work done."""
@@ -79,6 +79,29 @@ def sweep(points: Iterable[Any], measure: Callable[[Any], dict], store: Store,
                        f"to resume")
         raise
     return Results({point: outcome for point, outcome in outcomes.items() if outcome}, resumed)
+
+
+class Parts:
+    """Reports several consecutive sweeps as one progress.
+
+    Parameters: ``progress``, or None; ``counts``, points of each sweep; ``shares`` of the work.
+    """
+
+    def __init__(self, progress: Progress | None, counts: Sequence[int], shares: Sequence[float]):
+        self._progress, self._counts, self._shares = progress, counts, shares
+
+    def part(self, number: int) -> Progress:
+        """Return the progress of a sweep."""
+        before, total = sum(self._counts[:number]), sum(self._counts)
+        first = sum(self._shares[:number])
+
+        def told(done: int, of: int, share: float) -> None:
+            if self._progress:
+                skipped = self._counts[number] - of
+                self._progress(before + skipped + done, total,
+                               first + self._shares[number] * share)
+
+        return told
 
 
 class _Work:

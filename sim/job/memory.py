@@ -33,15 +33,13 @@ def node_bytes(model: Model, plan: ShardPlan, optimizer: str,
     return found
 
 
-def too_large(model: Model, plan: ShardPlan, memory: int, optimizer: str = "none",
-              cluster: str = "", dimensions: Sequence[int] = ()) -> str | None:
-    """Return the reason why rows and MLPs do not fit in ``memory`` bytes of each GPU of ``plan``;
-    None if they fit. ``cluster``: its name, if known. ``dimensions``: as of `node_bytes`."""
-    found = [node["bytes"] for node in node_bytes(model, plan, optimizer, dimensions)]
-    if (most := max(found)) <= memory:
+def too_large(model: Model, held: Sequence[int], memory: int, cluster: str = "") -> str | None:
+    """Return the reason why ``held``, the bytes of each GPU for rows and MLPs of ``model``, do not
+    fit in ``memory`` bytes; None if they fit. ``cluster``: its name, if known."""
+    if (most := max(held)) <= memory:
         return None
     return (f"bytes of a GPU must be at most the {memory:,} of GPU memory"
-            f"{f' of cluster {cluster}' * bool(cluster)}, not {most:,} at GPU {found.index(most)} "
+            f"{f' of cluster {cluster}' * bool(cluster)}, not {most:,} at GPU {held.index(most)} "
             f"for model {model.name}: use more nodes, another placement or a smaller model")
 
 
@@ -55,5 +53,6 @@ def check_memory(workload: Workload, model: Model, plan: ShardPlan,
     if workload.cluster is None:
         return
     memory = load_cluster(workload.cluster, check_cluster).gpu_memory_bytes
-    if why := too_large(model, plan, memory, optimizer, str(workload.cluster), dimensions):
+    held = [node["bytes"] for node in node_bytes(model, plan, optimizer, dimensions)]
+    if why := too_large(model, held, memory, str(workload.cluster)):
         raise ValueError(why)

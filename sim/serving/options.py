@@ -51,6 +51,9 @@ class ServeOptions:
     requests: int = option(
         20_000, "Least measured requests of a run. Mini-batches are at least a twentieth of "
         "them.")
+    candidates: Sequence[int] | None = option(
+        None, "Samples of a request, drawn with equal probability, comma-separated. All samples of "
+        "a request arrive together.", shown="the requests of the model, else 1")
     seed: int = option(Workload.seed, "Seed of all random numbers.")
     jobs: int | None = option(None, "Parts of the work done in parallel.", shown="processors")
     points: AnyPath | None = option(

@@ -1,6 +1,7 @@
 """Queue in front of a system: latency of requests at a load, or saturation."""
 
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 
@@ -27,8 +28,12 @@ _GROWTH = 0.01
 class Load:
     """Arrivals of a run.
 
-    Members: ``arrivals``; ``qps``, mean requests per second; ``requests``, least measured requests:
-    mini-batches are at least a twentieth of them.
+    Members
+    -------
+    arrivals: process of arrivals. qps: mean requests per second.
+    requests: least measured requests; mini-batches are at least a twentieth of them.
+    candidates: samples of a request, drawn with equal probability. All samples of a request arrive
+        together, and its latency ends with the last of them.
 
     Raises ``ValueError`` that names field, value and bound.
     """
@@ -36,12 +41,24 @@ class Load:
     arrivals: Arrivals
     qps: float
     requests: int = REQUESTS
+    candidates: tuple[int, ...] = (1,)
 
     def __post_init__(self) -> None:
         if not 0 < self.qps < float("inf"):
             raise ValueError(f"qps must be above 0 and finite, not {self.qps!r}")
         if self.requests < 1:
             raise ValueError(f"requests must be at least 1, not {self.requests!r}")
+        if min(self.candidates, default=0) < 1:
+            raise ValueError(f"candidates must be at least 1, not {self.candidates!r}")
+
+    @property
+    def samples(self) -> float:
+        """Mean samples of a request."""
+        return sum(self.candidates) / len(self.candidates)
+
+    def sizes(self, count: int) -> np.ndarray:
+        """Return the samples of the first ``count`` requests."""
+        return np.random.default_rng([self.arrivals.seed, 4]).choice(self.candidates, count)
 
 
 @dataclass(frozen=True)
@@ -54,8 +71,8 @@ class Served:
     p50_us, p99_us, p99_9_us: from a request's arrival to its prediction. None if saturated.
     utilisation: time of the mini-batches in sequence, as a share of the time in which they arrive.
         The system is saturated at 1 and above.
-    mini_batch: mean requests of a mini-batch. requests: measured requests.
-    per_sample: cost of a request, padding included, see :data:`sim.serving.measured.COSTS`. None if
+    mini_batch: mean samples of a mini-batch. requests: measured requests.
+    per_sample: cost of a sample, padding included, see :data:`sim.serving.measured.COSTS`. None if
         saturated.
     """
 
@@ -80,10 +97,13 @@ def serve_at(system: System, batcher: Batcher, load: Load, share: float = 1.0) -
     the value, and by more than 1 % of the elapsed time.
     """
     per_us = load.qps / 1e6
-    count = int(max(share * load.requests * max(1, batcher.mini_batch / _PER_MINI_BATCH),
+    mini_batch, most = (size / load.samples for size in (batcher.mini_batch, batcher.most))
+    count = int(max(share * load.requests * max(1, mini_batch / _PER_MINI_BATCH),
                     share * load.arrivals.least(per_us), 1))
-    first = int(_WARMUP * count) + batcher.most
-    times = load.arrivals.times(per_us, first + count + batcher.most)
+    first = int(_WARMUP * count) + ceil(most)
+    arrived = load.arrivals.times(per_us, first + count + ceil(most))
+    sizes = load.sizes(len(arrived))
+    times = np.repeat(arrived, sizes)
     formed = form(times, batcher, load.arrivals.seed)
     utilisation = _utilisation(system, formed)
     found = {"utilisation": utilisation, "requests": count,
@@ -92,8 +112,9 @@ def serve_at(system: System, batcher: Batcher, load: Load, share: float = 1.0) -
         return Served(True, **found)
     work = system.run(formed, load.arrivals.seed)
     counted = slice(first, first + count)
-    waits = (work.finished[formed.of] - times)[counted]
-    if _grows(times[counted], waits):
+    ends = np.maximum.reduceat(work.finished[formed.of], np.cumsum(sizes) - sizes)
+    waits = (ends - arrived)[counted]
+    if _grows(arrived[counted], waits):
         return Served(True, **found)
     p50, p99, p99_9 = np.percentile(waits, (50, 99, 99.9)).tolist()
     return Served(False, **found, p50_us=p50, p99_us=p99, p99_9_us=p99_9,

@@ -10,7 +10,7 @@ from sim.evaluation import setting as evaluation
 from sim.evaluation.cluster import check_shipped, cluster_fields
 from sim.evaluation.setting import Source
 from sim.evaluation.systems import canonical, system_of
-from sim.serving.setting import SYSTEMS, Setting, points_of
+from sim.serving.setting import SYSTEMS, Setting, candidates_of, points_of
 
 __all__ = ["request_of"]
 
@@ -35,6 +35,7 @@ def request_of(found: evaluation.Setting, model: str | None, qps: Sequence[float
     source = found.source(dataset) if found.sources else Source()
     known = {} if cluster is None else cluster_fields(load_cluster(cluster, check_shipped))
     fields = known | {name: value for name, value in fields.items() if value is not None}
+    fields = {"candidates": candidates_of(dataset, source.data)} | fields
     setting = Setting(dataset=dataset, data=source.data, format=source.format,
                       burst_us=_microseconds(burst_length, "burst_length"), **fields)
     systems = _once([*map(str.lower, system)], "system") if system is not None else [

@@ -55,11 +55,14 @@ class Choice:
 class Search:
     """Search of a system's mini-batch and timeout.
 
-    Parameters: ``system``; ``arrivals``; ``requests``, measured requests of each run.
+    Parameters: ``system``; ``arrivals``; ``requests``, measured requests of each run;
+    ``candidates``, samples of a request, see :class:`sim.serving.queue.Load`.
     """
 
-    def __init__(self, system: System, arrivals: Arrivals, requests: int = REQUESTS):
-        self._system, self._arrivals, self._requests = system, arrivals, requests
+    def __init__(self, system: System, arrivals: Arrivals, requests: int = REQUESTS,
+                 candidates: tuple[int, ...] = (1,)):
+        self._system, self._arrivals = system, arrivals
+        self._requests, self._candidates = requests, candidates
         self._known: dict[tuple[float, Batcher, float], Served] = {}
 
     def best(self, qps: float) -> Choice | None:
@@ -122,7 +125,7 @@ class Search:
         bounds = sorted(((self._bound(batcher, qps), batcher) for batcher in self._batchers(qps)
                          if (batcher.mini_batch, batcher.window) not in without),
                         key=lambda each: (each[0], each[1].most, each[1].timeout_us))
-        if qps / 1e6 >= self._system.capacity():
+        if self._load(qps).samples * qps / 1e6 >= self._system.capacity():
             return []
         found, least = [], most_us
         for bound, batcher in bounds:
@@ -135,36 +138,41 @@ class Search:
         return sorted(found, key=lambda each: each[0])
 
     def _batchers(self, qps: float) -> Iterator[Batcher]:
+        rate = self._load(qps).samples * qps
         for sizes, window in ((self._system.sizes, 1), (self._system.graph, WINDOW)):
             for size in sizes:
                 if size * window == 1:
                     yield Batcher(1)
                     continue
-                fill = _fill_us(size * window, qps)
+                fill = _fill_us(size * window, rate)
                 for timeout in _up_to(TIMEOUTS_US, _PATIENT * fill):
                     if window > 1 and timeout < fill:  # no window would be full
                         continue
                     others = self._arrivals.peak * qps / 1e6 * timeout
                     # Skip a size if the timeout never fills a smaller one: both are equivalent.
                     smaller = max((each for each in sizes if each < size), default=0) * window
-                    if others >= _COMPANY and smaller < 1 + others + _SPREAD * sqrt(others):
+                    most = (1 + others + _SPREAD * sqrt(others)) * max(self._candidates)
+                    if others >= _COMPANY and smaller < most:
                         yield Batcher(size, timeout, window)
 
     def _bound(self, batcher: Batcher, qps: float) -> float:
-        wait = min(batcher.timeout_us, _fill_us(batcher.most, qps)) if batcher.most > 1 else 0.0
+        rate = self._load(qps).samples * qps
+        wait = min(batcher.timeout_us, _fill_us(batcher.most, rate)) if batcher.most > 1 else 0.0
         return _SURE * wait + self._system.least_us(batcher.mini_batch)
 
     def _serve(self, qps: float, batcher: Batcher, share: float = 1.0) -> Served:
         key = qps, batcher, share
         if key not in self._known:
-            self._known[key] = serve_at(self._system, batcher, Load(
-                self._arrivals, qps, self._requests), share)
+            self._known[key] = serve_at(self._system, batcher, self._load(qps), share)
         return self._known[key]
 
+    def _load(self, qps: float) -> Load:
+        return Load(self._arrivals, qps, self._requests, self._candidates)
 
-def _fill_us(requests: int, qps: float) -> float:
-    """Return the mean time from the first to the last of so many requests."""
-    return (requests - 1) / qps * 1e6
+
+def _fill_us(samples: int, rate: float) -> float:
+    """Return the mean time from the first to the last of so many samples, ``rate`` per second."""
+    return (samples - 1) / rate * 1e6
 
 
 def _up_to(values: Sequence[float], limit: float) -> Sequence[float]:

@@ -15,7 +15,7 @@ from host.toml.profile import load_profile, profile_hash
 from sim.evaluation.nic_run import store_of_runs
 from sim.evaluation.point import Point, effort, in_turn
 from sim.evaluation.store import Outcome, Results, Store, plain
-from sim.evaluation.sweep import sweep
+from sim.evaluation.sweep import Parts, Progress, sweep
 from sim.files.identity import sources_of
 from sim.serving.measured import MiniBatches, measured
 from sim.serving.search import Choice, Search
@@ -31,9 +31,6 @@ _NOTHING = ("p50_us", "p99_us", "p99_9_us", "mini_batch", "window", "timeout_us"
 
 _SHARES = (0.4, 0.4, 0.2)
 """Approximate shares of mini-batches, loads and bounds in the work."""
-
-Progress = Callable[[int, int, float], None]
-
 
 def serve(setting: Setting, systems: Sequence[str], loads: Sequence[float] | None,
           slos_us: Sequence[float], folder: str | Path, jobs: int | None = None,
@@ -72,8 +69,8 @@ def serve(setting: Setting, systems: Sequence[str], loads: Sequence[float] | Non
     Raises ``ValueError``, :class:`host.errors.InputError` and ``OSError``.
     """
     points = {system: points_of(setting, system) for system in systems}
-    tell = _Told(progress, [sum(map(len, points.values())), len(systems) * len(LADDER),
-                            len(systems) * len(slos_us)])
+    tell = Parts(progress, [sum(map(len, points.values())), len(systems) * len(LADDER),
+                            len(systems) * len(slos_us)], _SHARES)
     folder = Path(folder)
     store = _mini_batches(folder)
     found = sweep([point for each in points.values() for point in each],
@@ -143,7 +140,7 @@ class _Task:
     def __call__(self, folder: str, points: dict[str, list[Point]],
                  task: AtLoad | Within) -> dict:
         system = _system(folder, tuple(points[task.system]), task.in_flight, contents(task.data))
-        chosen = self._how(Search(system, task.process(), task.requests), task)
+        chosen = self._how(Search(system, task.process(), task.requests, task.candidates), task)
         return {"choice": None if chosen is None else asdict(chosen)}
 
 
@@ -263,25 +260,3 @@ def _in_words(point: Point | AtLoad | Within) -> str:
     if isinstance(point, AtLoad):
         return f"{point.system} at {point.qps:,.0f}/s"
     return f"{point.system} within {point.slo_us:g} us"
-
-
-class _Told:
-    """Report several consecutive sweeps as one progress bar.
-
-    Parameters: ``progress``; ``counts`` of points of each sweep.
-    """
-
-    def __init__(self, progress: Progress | None, counts: Sequence[int]):
-        self._progress, self._counts = progress, counts
-
-    def part(self, number: int) -> Progress:
-        """Return the progress of a sweep."""
-        before, total = sum(self._counts[:number]), sum(self._counts)
-        first = sum(_SHARES[:number])
-
-        def told(done: int, of: int, share: float) -> None:
-            if self._progress:
-                skipped = self._counts[number] - of
-                self._progress(before + skipped + done, total, first + _SHARES[number] * share)
-
-        return told

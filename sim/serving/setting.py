@@ -2,15 +2,17 @@
 
 from dataclasses import asdict, dataclass, fields
 
+from host.model import Model
 from sim.evaluation.cluster import Cluster
-from sim.evaluation.fields import DEPTHS
+from sim.evaluation.fields import DEPTHS, model_of
 from sim.evaluation.point import Point
 from sim.evaluation.systems import BASELINES, FULL, canonical
 from sim.serving.arrivals import Arrivals
 from sim.serving.measured import point_of
 from sim.serving.queue import REQUESTS
 
-__all__ = ["LADDER", "SIZES", "SYSTEMS", "AtLoad", "Setting", "Within", "parts", "points_of"]
+__all__ = ["LADDER", "SIZES", "SYSTEMS", "AtLoad", "Setting", "Within", "candidates_of", "parts",
+           "points_of"]
 
 SYSTEMS = (*BASELINES, FULL)
 """Systems that are compared by default."""
@@ -30,6 +32,9 @@ _LARGEST_SIZE = 65_536
 _MOST_REQUESTS = 10_000_000
 """Most requests; all requests of a run are in memory."""
 
+_MOST_SAMPLES = 20_000_000
+"""Most samples of a run's requests."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
@@ -42,11 +47,12 @@ class Setting:
     arrivals, burst_rate, burst_share, burst_us: see :class:`sim.serving.arrivals.Arrivals`, which
         has the same seed.
     sizes: mini-batches that a system chooses from. requests: measured requests of a run.
+    candidates: samples of a request, drawn with equal probability.
 
     Raises ``ValueError`` that names field, value and bound.
     """
 
-    dataset: str = "kaggle"
+    dataset: str | Model = "kaggle"
     nodes: int = 4
     software: str = "eager"
     gpu: str = Cluster.gpu
@@ -67,6 +73,7 @@ class Setting:
     burst_us: float = Arrivals.burst_us
     sizes: tuple[int, ...] = SIZES
     requests: int = REQUESTS
+    candidates: tuple[int, ...] = (1,)
 
     def __post_init__(self) -> None:
         if not self.sizes or min(self.sizes) < 1:
@@ -80,6 +87,12 @@ class Setting:
             bound = (f"at least {_LEAST_REQUESTS}" if self.requests < _LEAST_REQUESTS
                      else f"at most {_MOST_REQUESTS}")
             raise ValueError(f"requests must be {bound}, not {self.requests!r}")
+        if not 1 <= min(self.candidates, default=0) <= max(self.candidates) <= _LARGEST_SIZE:
+            raise ValueError(f"candidates must be between 1 and {_LARGEST_SIZE}, not "
+                             f"{', '.join(map(str, self.candidates)) or 'empty'}")
+        if self.requests * max(self.candidates) > _MOST_SAMPLES:
+            raise ValueError(f"candidates must be at most {_MOST_SAMPLES // self.requests} with "
+                             f"{self.requests:,} requests, not {max(self.candidates)}")
         self.process()
 
     def process(self) -> Arrivals:
@@ -109,6 +122,11 @@ class Within(Setting):
     slo_us: float
     served: float
     over: float
+
+
+def candidates_of(dataset: str | Model, data: tuple[str, ...]) -> tuple[int, ...]:
+    """Return the samples of a request of a model; 1 if it has no requests, or files of samples."""
+    return (1,) if data else model_of(dataset).requests or (1,)
 
 
 def points_of(setting: Setting, system: str) -> list[Point]:

@@ -97,4 +97,6 @@ def _costs(result: dict, systems: list[str]) -> Table:
 def _setting(options: dict) -> str:
     nodes = "1 node" if options["nodes"] == 1 else f"{options['nodes']} nodes"
     arrivals = "bursts" if options["arrivals"] == "bursts" else "Poisson"
-    return f"{options['dataset']}, {nodes}, {options['software']} software, {arrivals}"
+    samples = options["candidates"]
+    many = f", {min(samples)} to {max(samples)} samples each" * (max(samples) > 1)
+    return f"{options['dataset']}, {nodes}, {options['software']} software, {arrivals}{many}"

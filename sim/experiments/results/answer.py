@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from sim.experiments.results.cases import BASE, OWN
 from sim.experiments.results.changes import REPEATS
+from sim.experiments.results.rows import place_of
 
 __all__ = ["EQUAL", "answer_of"]
 
@@ -29,7 +30,7 @@ def answer_of(rows: Sequence[Mapping]) -> str:
     if won:
         best = max(won, key=lambda row: row["ratios"][OWN])
         said.append(f"EN wins on {_names(won)}, by at most {best['ratios'][OWN]:.1f} times "
-                    f"({_place(best)}).")
+                    f"({place_of(best)}).")
     return " ".join(said)
 
 
@@ -37,7 +38,7 @@ def _losses(lost: Sequence[Mapping]) -> list[str]:
     """Return the sentences on the rows in which EN loses: the causes, the most frequent first."""
     worst = min(lost, key=lambda row: row["ratios"][OWN])
     said = [f"EN loses on {_names(lost)}, by at most {1 / worst['ratios'][OWN]:.1f} times "
-            f"({_place(worst)})."]
+            f"({place_of(worst)})."]
     by: dict[str, list[Mapping]] = {}
     for row in lost:
         by.setdefault(_cause(row), []).append(row)
@@ -64,7 +65,3 @@ def _cause(row: Mapping) -> str:
 
 def _names(rows: Sequence[Mapping]) -> str:
     return ", ".join(Counter(row["workload"] for row in rows))
-
-
-def _place(row: Mapping) -> str:
-    return f"{row['workload']}, {row['mini_batch']:,} samples, {row['cluster']}"

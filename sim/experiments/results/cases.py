@@ -10,7 +10,7 @@ from sim.evaluation.fields import DATASETS, Workload, model_of
 from sim.evaluation.point import Point, Task, in_words
 from sim.evaluation.search import Site
 from sim.evaluation.store import Store
-from sim.experiments.results.changes import CHANGES, Change
+from sim.experiments.results.changes import CHANGES, FAIR, UNFAIR, Change
 from sim.experiments.sensitivity.constants import uncertain
 from sim.experiments.sensitivity.kinds import width_of
 from sim.experiments.sensitivity.spread import Spread
@@ -92,9 +92,11 @@ class Case:
     measured, warmup: mini-batches that are measured, and mini-batches before them.
     sampled: samples of the mini-batches that NICs run; None for all.
     systems: measurement of each system of `COMPARED`.
-    changed: for each change, measurements of the baseline and of EN.
+    changed: for each change, measurements of the baseline and of EN. Only the first row of a
+        workload has the changes that are neither fair nor unfair.
     spread: measurement of the ratios over uncertain constants.
     why: reason why the row is not measured, or None.
+    first: whether it is the first row of its workload.
     """
 
     workload: str
@@ -110,6 +112,7 @@ class Case:
     changed: tuple[tuple[Change, Measured, Measured], ...]
     spread: Spread
     why: str | None = None
+    first: bool = False
 
     def tasks(self) -> Iterator[Measured | Spread]:
         """Yield all measurements, those of the row before its changes, the spread last."""
@@ -148,14 +151,14 @@ def cases_of(workloads: Sequence[str] = (), clusters: Sequence[str] = CLUSTERS,
     found = []
     for name in workloads or WORKLOADS:
         model = load_model(name)
-        for size in sizes_of(name, model):
-            found += [_case(name, model, cluster, size, data, format, fidelity, seed)
-                      for cluster in clusters]
+        rows = [(size, cluster) for size in sizes_of(name, model) for cluster in clusters]
+        found += [_case(name, model, cluster, size, data, format, fidelity, seed, not place)
+                  for place, (size, cluster) in enumerate(rows)]
     return found
 
 
 def _case(name: str, model: Model, cluster: str, size: int, data: tuple[str, ...],
-          format: str | None, fidelity: str, seed: int) -> Case:
+          format: str | None, fidelity: str, seed: int, first: bool) -> Case:
     of = load_cluster(cluster)
     request = Request(name, of, of.nodes, size, data, format, "even", False, COMPARED, None, seed)
     points = [point.changed(fidelity=fidelity) if point.kind.has_nics else point
@@ -164,7 +167,9 @@ def _case(name: str, model: Model, cluster: str, size: int, data: tuple[str, ...
                     for system, point in zip(COMPARED, points))
     by = {each.system: each for each in systems}
     changed = tuple((change, *(Measured(system, change.of(by[system].point), of.gpu_memory_bytes)
-                               for system in (BASE, OWN))) for change in CHANGES)
+                               for system in (BASE, OWN)))
+                    for change in CHANGES if (first or change.kind in (FAIR, UNFAIR))
+                    and change.applies(by[BASE].point))
     base = by[BASE].point
     spread = Spread(base, tuple((name, by[name].point) for name in COMPARED if name != BASE),
                     tuple((each, width_of(each)) for each in uncertain(base.cluster)), seed=seed)
@@ -174,4 +179,4 @@ def _case(name: str, model: Model, cluster: str, size: int, data: tuple[str, ...
         "keys are measured")
     return Case(model.name if name not in DATASETS else name, cluster, of.nodes, size, of.software,
                 fidelity, points[0].workload.measured, points[0].workload.warmup,
-                by[OWN].point.system.sampled, systems, changed, spread, why)
+                by[OWN].point.system.sampled, systems, changed, spread, why, first)

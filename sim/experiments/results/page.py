@@ -1,11 +1,12 @@
-"""The results page: answer, picture, table of the rows, changes, and how the page is made."""
+"""The results page: table, picture, serving, sensitivity, and how the page is made."""
 
 from collections.abc import Mapping, Sequence
 
-from sim.experiments.results.answer import EQUAL
+from sim.experiments.results import serving
 from sim.experiments.results.cases import BASE, COMPARED, FULL, MOST_KEYS, OWN
 from sim.experiments.results.picture import chart_of, line_of
-from sim.experiments.results.sensitivity import section_of
+from sim.experiments.results.rows import place_of
+from sim.experiments.results.sensitivity import method, ranges, section_of
 from sim.page.content import Column, Figure, Page, Section, Table, Text
 
 __all__ = ["page_of"]
@@ -19,14 +20,17 @@ def page_of(found: Mapping, command: str) -> Page:
     """
     rows = found["rows"]
     parts = [_table(rows)]
-    left = [f"{_place(row)}: {why}" for row in rows for why in _reasons(row)]
+    left = [f"{place_of(row)}: {why}" for row in rows for why in _reasons(row)]
     if left:
         parts.append(Text([f"Not measured: {each}." for each in left], bullets=True))
-    return Page("EmberNIC: results", found["answer"], _picture(rows, command), [
+    return Page("EmberNIC: results", found["answer"], None, [
         Section("Where EN is faster", parts),
-        Section("Single changes", [_changes(rows)]),
-        section_of(found, command),
-        Section("How the page is made", [Text(_method(rows), bullets=True)])], _setting(found))
+        Section("When sending rows pays", [_picture(rows, command)]),
+        serving.section_of(found["serving"]),
+        section_of(rows, command),
+        Section("Appendix: how the page is made", [
+            Text([*_method(rows), *serving.method(found["serving"]), *method(rows)], bullets=True),
+            ranges(found["kinds"])])], _setting(found))
 
 
 def _reasons(row: Mapping) -> list[str]:
@@ -85,24 +89,8 @@ def _range(row: Mapping, name: str) -> str | None:
     return found and f"{found['low']:.2f} to {found['high']:.2f}"
 
 
-def _changes(rows: Sequence[Mapping]) -> Table:
-    shown = [row for row in rows if row["changes"]]
-    names = [each["change"] + " *" * (not each["fair"])
-             for each in shown[0]["changes"]] if shown else []
-    return Table(
-        ["workload", "cluster", Column("mini-batch", ",d"), Column("EN x", ".2f"),
-         *(Column(name, ".2f") for name in names)],
-        [[row["workload"], row["cluster"], row["mini_batch"], row["ratios"][OWN],
-          *(each["ratio"] for each in row["changes"])] for row in shown],
-        f"EN x after each single change, which {BASE} and EN both get before they search their "
-        "other options again. The column EN x has no change: both may use two host threads, two "
-        "communicators, one collective for a graph and stores to remote GPUs, and each GPU has its "
-        f"own link. * contradicts a measurement, or charges the GPU for the SmartNIC: not a fair "
-        f"change. Values between {1 - EQUAL:g} and {1 + EQUAL:g} are not a difference.")
-
-
 def _method(rows: Sequence[Mapping]) -> list[str]:
-    few = [f"{_place(row)}: {row['sampled']:,} samples" for row in rows
+    few = [f"{place_of(row)}: {row['sampled']:,} samples" for row in rows
            if row["sampled"] and not row["why"]]
     counts = sorted({(row["measured"], row["warmup"]) for row in rows})
     said = [f"Each system has the fastest of its options at each row: mini-batches in flight and "
@@ -118,11 +106,7 @@ def _method(rows: Sequence[Mapping]) -> list[str]:
         said.append("NICs run mini-batches of fewer samples, and their times and bytes are "
                     "multiplied, in these rows: " + "; ".join(few) + ". Rows that repeat between "
                     "the smaller mini-batches are then sent again, which does not favour EN.")
-    return said + [f"{_place(row)}: {note}." for row in rows for note in row["notes"]]
-
-
-def _place(row: Mapping) -> str:
-    return f"{row['workload']}, {row['cluster']}, {row['mini_batch']:,} samples"
+    return said + [f"{place_of(row)}: {note}." for row in rows for note in row["notes"]]
 
 
 def _setting(found: Mapping) -> list[tuple[str, str]]:

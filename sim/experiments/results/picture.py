@@ -6,6 +6,7 @@ from math import ceil, exp, log, log2
 import numpy as np
 
 from sim.experiments.results.cases import BASE, OWN
+from sim.experiments.results.rows import place_of
 from sim.page.chart import Axis, Chart, Panel, Series, Shade
 
 __all__ = ["Line", "chart_of", "line_of"]
@@ -109,5 +110,4 @@ def _labels(rows: Sequence[Mapping]) -> list[str]:
 
 
 def _note(row: Mapping) -> str:
-    return (f"{row['workload']}, {row['mini_batch']:,} samples, {row['cluster']}: EN "
-            f"{row['ratios'][OWN]:.2f}x")
+    return f"{place_of(row)}: EN {row['ratios'][OWN]:.2f}x"

@@ -7,9 +7,10 @@ import numpy as np
 from sim.evaluation.compared import METRICS
 from sim.evaluation.store import Results
 from sim.experiments.results.cases import BASE, COMPARED, FULL, OWN, Case, Measured
+from sim.experiments.results.changes import FAIR
 from sim.page.rows import Row
 
-__all__ = ["csv_rows", "row_of_case"]
+__all__ = ["csv_rows", "place_of", "row_of_case"]
 
 _METRICS = {"interval_us": "us", "service_us": "us", "bottleneck_us": "us",
             "network_bytes_per_sample": "B", "gpu_memory_bytes": "B"}
@@ -18,6 +19,11 @@ _METRICS = {"interval_us": "us", "service_us": "us", "bottleneck_us": "us",
 
 PERCENTILES = {"low": 5, "median": 50, "high": 95}
 """Percentiles of the ratios over uncertain constants, by name."""
+
+
+def place_of(row: Mapping) -> str:
+    """Return a row's workload, mini-batch and cluster in words."""
+    return f"{row['workload']}, {row['mini_batch']:,} samples, {row['cluster']}"
 
 
 def row_of_case(case: Case, results: Results) -> dict:
@@ -41,9 +47,9 @@ def row_of_case(case: Case, results: Results) -> dict:
     the least and largest value of each constant; ``held``, constants without their effect on the
     NICs' own times;
 
-    ``changes``: for each change ``change``, ``fair``, ``base_us``, ``own_us``, ``ratio`` (EN over
-    the baseline, both with the change), ``why``; ``largest``: the fair change that moves the ratio
-    most.
+    ``changes``: for each change ``change``, ``kind``, ``factor`` (of the checks, or None),
+    ``base_us``, ``own_us``, ``ratio`` (EN over the baseline, both with the change), ``why``;
+    ``largest``: the fair change that moves the ratio most.
     """
     row = {"workload": case.workload, "cluster": case.cluster, "nodes": case.nodes,
            "mini_batch": case.mini_batch, "profile": case.software, "fidelity": case.fidelity,
@@ -94,9 +100,9 @@ def _spread(case: Case, name: str, results: Results) -> dict | None:
 def _changes(case: Case, results: Results) -> Iterator[dict]:
     for change, *both in case.changed:
         base, own = (_metrics(each, results) for each in both)
-        yield {"change": change.name, "fair": change.fair, "base_us": base["interval_us"],
-               "own_us": own["interval_us"], "ratio": _over(base["interval_us"],
-                                                            own["interval_us"]),
+        yield {"change": change.name, "kind": change.kind, "factor": change.factor,
+               "base_us": base["interval_us"], "own_us": own["interval_us"],
+               "ratio": _over(base["interval_us"], own["interval_us"]),
                "why": base["why"] or own["why"]}
 
 
@@ -104,7 +110,7 @@ def _largest(changes: Sequence[dict], ratio: float | None) -> dict | None:
     """Return the fair change whose ratio differs most from ``ratio``, as a factor."""
     if ratio is None:
         return None
-    return max((each for each in changes if each["ratio"] and each["fair"]), default=None,
+    return max((each for each in changes if each["ratio"] and each["kind"] == FAIR), default=None,
                key=lambda each: max(each["ratio"] / ratio, ratio / each["ratio"]))
 
 
@@ -133,5 +139,7 @@ def _values(row: Mapping) -> Iterator[tuple]:
                    max(low, high), "x")
     for each in row["changes"]:
         yield OWN, f"speedup_over_{BASE} with {each['change']}", each["ratio"], None, None, "x"
+        for name, value in ((BASE, each["base_us"]), (OWN, each["own_us"])):
+            yield name, f"interval_us with {each['change']}", value, None, None, "us"
     yield "", "foreign_bags_per_distinct_foreign_row", row["bags_per_row"], None, None, "x"
     yield "", "samples_per_node", row["samples_per_node"], None, None, "samples"

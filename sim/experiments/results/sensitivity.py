@@ -1,13 +1,16 @@
-"""The part of the results page on uncertain constants: ranges, Monte Carlo and tornado."""
+"""The part of the results page on sensitivity: tornado, Monte Carlo, and single changes."""
 
 from collections.abc import Mapping, Sequence
 
+from sim.experiments.results.answer import EQUAL
 from sim.experiments.results.cases import BASE, FULL, OWN
+from sim.experiments.results.changes import FAIR, UNFAIR
+from sim.experiments.results.rows import place_of
 from sim.experiments.sensitivity.spread import DRAWS
 from sim.page.chart import Axis, Chart, Panel, Series, colour_of
 from sim.page.content import Column, Figure, Section, Table, Text
 
-__all__ = ["monte_carlo", "section_of", "strongest", "tornado"]
+__all__ = ["method", "monte_carlo", "ranges", "section_of", "strongest", "tornado"]
 
 _CONSTANTS = 5
 """Constants in a panel of the tornado; the CSV file has all."""
@@ -16,21 +19,21 @@ _LEAST = 0.001
 """Share of the ratio; a constant with a smaller effect is not drawn."""
 
 
-def section_of(found: Mapping, command: str) -> Section:
-    """Return the section: both charts, the table of each row, and the ranges."""
-    rows = [row for row in found["rows"] if row["spread"][OWN]]
+def section_of(found: Sequence[Mapping], command: str) -> Section:
+    """Return the section: tornado, Monte Carlo with its table, and single changes."""
+    rows = [row for row in found if row["spread"][OWN]]
     if not rows:
-        return Section("Uncertain constants", [Text(["Not measured: no row has EN's ratio."])])
-    return Section("Uncertain constants", [
-        Figure(monte_carlo(rows), (
-            f"Bars: 5 % to 95 % of {DRAWS} joint draws of all uncertain constants; black line: "
-            f"median; ring: nominal constants. Ratios over {BASE}, which searches its options "
-            "again in each draw. FS: the paper's full system."), command),
+        return Section("Sensitivity", [Text(["Not measured: no row has EN's ratio."])])
+    return Section("Sensitivity", [
         Figure(tornado(rows), (
             f"EN over {BASE} if one constant has its least value (blue) or its largest (orange). "
             f"The {_CONSTANTS} strongest constants of the first row of each workload; "
             "results.csv has all."), command),
-        _table(rows), _ranges(found["kinds"]), Text(_method(rows), bullets=True)])
+        Figure(monte_carlo(rows), (
+            f"Bars: 5 % to 95 % of {DRAWS} joint draws of all uncertain constants; black line: "
+            f"median; ring: nominal constants. Ratios over {BASE}, which searches its options "
+            "again in each draw. FS: the paper's full system."), command),
+        _table(rows), _changes(rows), _costs(rows)])
 
 
 def strongest(spread: Mapping) -> list[tuple[str, tuple[float, float]]]:
@@ -52,7 +55,7 @@ def monte_carlo(rows: Sequence[Mapping]) -> Chart:
 
 def _bars(rows: Sequence[Mapping], name: str) -> Panel:
     shown = [row for row in rows if row["spread"][name]]
-    places = [_place(row) for row in shown]
+    places = [place_of(row) for row in shown]
     low, median, high = ([row["spread"][name][each] for row in shown]
                          for each in ("low", "median", "high"))
     return Panel(
@@ -80,7 +83,7 @@ def _swings(row: Mapping) -> Panel:
              if _swing(each[1]) > 1 + _LEAST]
     names = [name for name, _ in shown]
     return Panel(
-        title=_place(row), horizontal=True, level=nominal, x=Axis(f"EN over {BASE}"),
+        title=place_of(row), horizontal=True, level=nominal, x=Axis(f"EN over {BASE}"),
         note="" if shown else "No constant changes the ratio.",
         series=[Series(name=f"{word} value", kind="bar", y=names, base=[nominal] * len(names),
                        x=[ends[end] - nominal for _, ends in shown], colour=colour,
@@ -103,12 +106,48 @@ def _table(rows: Sequence[Mapping]) -> Table:
           row["spread"][OWN]["above"], *_first(row)] for row in rows])
 
 
+def _changes(rows: Sequence[Mapping]) -> Table:
+    found = [(row, [each for each in row["changes"] if each["kind"] in (FAIR, UNFAIR)])
+             for row in rows]
+    names = [each["change"] + " *" * (each["kind"] == UNFAIR) for each in found[0][1]]
+    return Table(
+        ["workload", "cluster", Column("mini-batch", ",d"), Column("EN x", ".2f"),
+         *(Column(name, ".2f") for name in names)],
+        [[row["workload"], row["cluster"], row["mini_batch"], row["ratios"][OWN],
+          *(each["ratio"] for each in changes)] for row, changes in found],
+        f"EN x after each single change, which {BASE} and EN both get before they search their "
+        "other options again. The column EN x has no change: both may use two host threads, two "
+        "communicators, one collective for a graph and stores to remote GPUs, and each GPU has its "
+        f"own link. * contradicts a measurement, or charges the GPU for the SmartNIC: not a fair "
+        f"change. Values between {1 - EQUAL:g} and {1 + EQUAL:g} are not a difference.")
+
+
+def _costs(rows: Sequence[Mapping]) -> Table:
+    """Return the headlines after each cost that the models miss, and with other samples."""
+    found = []
+    for row in rows:
+        other = [each for each in row["changes"] if each["kind"] not in (FAIR, UNFAIR)]
+        if other:
+            found.append([place_of(row), "none", None, *(
+                row["systems"][name]["interval_us"] for name in (BASE, OWN)), row["ratios"][OWN]])
+        found += [[place_of(row), each["change"], each["factor"], each["base_us"], each["own_us"],
+                   each["ratio"]] for each in other]
+    return Table(
+        ["headline", "change", Column("factor", ".2f", "largest factor between the measured value "
+                                      "and ours over the checks of the cost"),
+         Column(f"{BASE} us", ",.1f"), Column("EN us", ",.1f"), Column("EN x", ".2f")], found,
+        "Costs that the models miss, in the first row of each workload: each cost is as many times "
+        "larger as the checks (sim reproduce checks) show, for both systems. Slower kernels: "
+        "kernel times, memory rate and arithmetic. Slower host software: every launch and call. "
+        "Slower network: its rate is divided.")
+
+
 def _first(row: Mapping) -> tuple:
     name, ends = next(iter(strongest(row["spread"][OWN])), (None, (None, None)))
     return name, *ends
 
 
-def _ranges(kinds: Sequence[Mapping]) -> Table:
+def ranges(kinds: Sequence[Mapping]) -> Table:
     return Table(
         ["kind of constant", Column("range, times and over", ".2f", "the largest factor between "
                                     "our value and the measured value over the checks"),
@@ -119,13 +158,13 @@ def _ranges(kinds: Sequence[Mapping]) -> Table:
         "checks has the errors of the models that use them.")
 
 
-def _method(rows: Sequence[Mapping]) -> list[str]:
+def method(rows: Sequence[Mapping]) -> list[str]:
     said = [f"{BASE} and FS search all of their options again in each draw. EN searches its "
             "options of the host and its mini-batches in flight and per graph again; the options "
             "of its NICs stay.",
             "Nothing is interpolated: each draw composes the whole system with the NICs' simulated "
             "times."]
-    held = [f"{row['workload']}, {row['cluster']}, {row['mini_batch']:,} samples, {name.upper()}: "
+    held = [f"{place_of(row)}, {name.upper()}: "
             + ", ".join(each["held"]) for row in rows
             for name, each in row["spread"].items() if each and each["held"]]
     if held:
@@ -134,7 +173,3 @@ def _method(rows: Sequence[Mapping]) -> list[str]:
     else:
         said.append("No uncertain constant changes the times of the NICs that the systems chose.")
     return said
-
-
-def _place(row: Mapping) -> str:
-    return f"{row['workload']}, {row['mini_batch']:,}, {row['cluster']}"

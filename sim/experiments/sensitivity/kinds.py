@@ -36,6 +36,11 @@ class Kind:
         return max(max(check.ours / check.theirs, check.theirs / check.ours)
                    for check in self.found())
 
+    @property
+    def short(self) -> float:
+        """Largest factor by which a measured value exceeds ours over the checks; at least 1."""
+        return max(1.0, *(check.theirs / check.ours for check in self.found()))
+
 
 @cache
 def _found(kind: Kind) -> tuple[Check, ...]:

@@ -10,10 +10,12 @@ from host.errors import InputError
 from host.model import load_model
 from sim import api
 from sim.compare.reason import reason_of
+from sim.evaluation import compared
 from sim.evaluation.compared import Counts, skew_note
 from sim.evaluation.fields import model_of
-from sim.evaluation.measure import measure
+from sim.evaluation.measure import measure, measure_system
 from sim.evaluation.point import Point
+from sim.evaluation.search import Site
 from sim.evaluation.store import Store
 
 BAGS = """
@@ -263,3 +265,19 @@ def test_nics_pad_tables_of_different_dimensions_and_baselines_do_not(tmp_path):
     # The fullest node has a table of each dimension, and the inputs of the top MLP.
     assert wide["bl-paper"]["gpu_memory_bytes"] - mixed["bl-paper"]["gpu_memory_bytes"] == (
         4 * (50_000 + 16 * 3) * (64 - 16))
+
+
+def test_an_unexpected_error_is_no_stated_limit(monkeypatch):
+    """A comparison still shows the other systems; a measurement of a row fails."""
+    def broken(point, site):
+        if point.system.system == "bl-paper":
+            raise ValueError("it burns")
+        return measure_system(point, site)
+
+    monkeypatch.setattr(compared, "measure_system", broken)
+    result = api.compare(nodes=2, mini_batch=16, measured=2, system=["bl-paper", "bl-tuned"])
+    rows = {row["system"]: row for row in result["systems"]}
+    assert rows["bl-paper"]["why"] == "it burns" and rows["bl-tuned"]["interval_us"] > 0
+    point = Point.named("bl-paper", nodes=2, mini_batch=16, measured=2)
+    with pytest.raises(ValueError, match="it burns"):
+        compared.row_of("bl-paper", point, Site.of(point), load_model("kaggle"), 1 << 40)

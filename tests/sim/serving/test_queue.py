@@ -134,6 +134,29 @@ def test_the_schedule_is_that_of_the_systems():
     assert np.array_equal(system.run(formed, 1).finished, schedule(steps, 2, ready).finished)
 
 
+def test_a_request_of_many_samples_ends_with_its_last_sample():
+    """An idle system without a timeout: full mini-batches and a rest, one after the other."""
+    served = serve_at(server({4: 10.0}), Batcher(4), Load(Arrivals(), 10.0, 200, (10,)))
+    assert (served.p50_us, served.p99_us) == pytest.approx((30.0, 30.0))
+    assert served.mini_batch == pytest.approx(10 / 3)
+
+
+def test_requests_of_several_sizes_have_the_latency_of_their_size():
+    load = Load(Arrivals(), 10.0, 4000, (100, 700))
+    served = serve_at(server({100: 10.0}), Batcher(100), load)
+    assert load.samples == 400
+    assert (served.p50_us, served.p99_us) in [(10.0, pytest.approx(70.0)), (70.0, 70.0)]
+    sizes = load.sizes(4000)
+    assert set(sizes) == {100, 700} and sizes.mean() == pytest.approx(400, rel=0.05)
+
+
+@pytest.mark.parametrize("share", [0.8, 1.1])
+def test_samples_saturate_a_system(share):
+    served = serve_at(server({8: 10.0}), Batcher(8), Load(
+        Arrivals(), share * 8e5 / 80, 2000, (80,)))
+    assert served.saturated is (share > 1)
+
+
 def test_mistakes():
     with pytest.raises(ValueError, match=r"^qps must be above 0 and finite, not 0"):
         Load(Arrivals(), 0.0)

@@ -131,3 +131,13 @@ def test_the_graph_algorithm_is_chosen_where_it_pays():
 def test_the_same_search_gives_the_same(launched):
     first, again = (_search(launched).most_within(150.0, 3e5, 6e5) for _ in range(2))
     assert first == again
+
+
+def test_requests_of_many_samples_use_the_capacity_in_samples():
+    """A load that single samples leave idle saturates the system."""
+    system = server({64: 100.0})
+    single, many = (Search(system, Arrivals(), 300, candidates) for candidates in ((1,), (640,)))
+    assert single.best(900.0) is not None and many.best(900.0) is not None
+    assert many.best(1100.0) is None and single.best(1100.0) is not None
+    found = many.most_within(20_000.0, 100.0, 2000.0)
+    assert found is not None and 600 < found.qps < 1000

@@ -13,6 +13,7 @@ from sim.serving import serve as module
 from sim.serving.measured import COSTS
 from sim.serving.picture import draw_serve
 from sim.serving.request import request_of
+from sim.serving.setting import candidates_of
 from sim.serving.table import said_qps, said_us, serve_tables
 
 OPTIONS = {"qps": [50_000.0, 3e7], "slo": ["50us", "300us"], "system": ["bl-tuned", "nic"],
@@ -247,3 +248,18 @@ def test_help_has_every_option(capsys):
     said = capsys.readouterr().out
     for name in ("qps", "slo", "system", "arrivals", "burst-rate", "points", "picture", "json"):
         assert f"--{name}" in said
+
+
+def test_requests_have_the_samples_of_the_model():
+    def candidates(model: str, **own) -> tuple[int, ...]:
+        found, *_ = request_of(setting_of(), model, [1.0], ["1ms"], ["bl-tuned"], "1ms", **own)
+        return found.candidates
+
+    assert candidates("kaggle") == (1,)
+    assert (min(candidates("ranking")), max(candidates("ranking"))) == (100, 700)
+    assert candidates("ranking", candidates=(5,)) == (5,)
+    assert candidates_of("ranking", ("some.csv",)) == (1,)
+    with pytest.raises(ValueError, match="candidates must be between 1 and 65536, not 0"):
+        candidates("kaggle", candidates=(0,))
+    with pytest.raises(ValueError, match="candidates must be at most 1000 with 20,000 requests"):
+        candidates("kaggle", candidates=(1001,))

@@ -3,21 +3,29 @@
 import csv
 import json
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from markupsafe import escape
 
 from host.systems.devices import SMARTNIC_LINK
 from sim import api
+from sim.cli.main import main
+from sim.evaluation.compared import METRICS
+from sim.evaluation.fields import devices_of
 from sim.evaluation.point import Point
 from sim.evaluation.store import Store
 from sim.evaluation.sweep import sweep
+from sim.experiments.checks.every import comparisons
 from sim.experiments.results.answer import answer_of
-from sim.experiments.results.cases import MOST_KEYS, WORKLOADS, Measured, cases_of
-from sim.experiments.results.changes import CHANGES
+from sim.experiments.results.cases import MOST_KEYS, WORKLOADS, Case, Measured, cases_of
+from sim.experiments.results.changes import CHANGES, FAIR, SAMPLES, UNFAIR, UNMODELLED
+from sim.experiments.results.page import page_of
 from sim.experiments.results.picture import Line, chart_of, line_of
 from sim.experiments.results.results import FILES, results
 from sim.experiments.results.sensitivity import monte_carlo, section_of, strongest, tornado
+from sim.experiments.results.serving import section_of as section_of_served
+from sim.experiments.results.serving import served_of
 from sim.experiments.sensitivity.kinds import width_of
 from sim.experiments.sensitivity.spread import Spread
 from sim.page.rows import COLUMNS
@@ -26,7 +34,7 @@ from tests.browser import looked, needs_chromium
 MODELS = ("kaggle", "two_towers")
 
 
-def told(task: Measured | Spread) -> dict:
+def metrics_of(task: Measured | Spread) -> dict:
     """Return made-up metrics: EN is twice as fast on Kaggle, and a third as fast on bags."""
     if isinstance(task, Spread):
         return spread_of(task)
@@ -36,6 +44,9 @@ def told(task: Measured | Spread) -> dict:
         us /= 1.5
     if task.point.cluster.link == SMARTNIC_LINK and task.system == "bl-tuned":
         us *= 7
+    if task.point.cluster.scaled and "kernel_us" in task.point.cluster.scaled[0][0] and \
+            task.system == "en":
+        us *= 3
     if task.system == "fs" and not one_hot:
         raise RuntimeError("the NIC is <away>")
     return {"system": task.system, "interval_us": us, "service_us": 2 * us,
@@ -57,10 +68,24 @@ def spread_of(task: Spread) -> dict:
             "held": {"fs": [], "en": ["gpu_h100.resident_multiprocessors"]}}
 
 
+def served(case: Case, folder: Path, jobs: int | None, progress) -> dict:
+    """Return made-up latencies: EN serves twice the load of the others."""
+    progress(1, 2, 0.5)
+    return {"options": {"sizes": [32, 128], "candidates": [100, 700], "requests": 2000},
+            "notes": [], "failed": [{"what": "fs at 2,000/s", "error": "OSError: full"}],
+            "loads": [{"system": name, "qps": qps, "saturated": name == "fs",
+                       **dict.fromkeys(("p50_us", "p99_us", "p99_9_us"), None if name == "fs" else
+                                       qps / 10)}
+                      for name in ("bl-tuned", "fs", "en") for qps in (1000.0, 2000.0, 10_000.0)],
+            "slos": [{"system": name, "slo_us": 60_000.0, "more": name == "fs",
+                      "qps": 24_680.0 if name == "en" else 12_340.0}
+                     for name in ("bl-tuned", "fs", "en")]}
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
-    return folder, results(cases_of(MODELS), folder, jobs=1, how=told, command=" --model X")
+    return folder, results(cases_of(MODELS), folder, jobs=1, how=metrics_of, command=" --model X")
 
 
 def test_every_workload_has_a_row_for_each_mini_batch_and_cluster():
@@ -96,6 +121,9 @@ def test_rows_ratios_and_changes(made):
     assert (row["workload"], row["cluster"], row["mini_batch"]) == ("kaggle", "h100", 128)
     assert row["ratios"] == {"fs": 0.5, "en": 2.0} and row["bags_per_row"] == 2.0
     assert [each["change"] for each in row["changes"]] == [change.name for change in CHANGES]
+    other = found["rows"][1]  # of the same workload: without costs that the models miss
+    assert [each["change"] for each in other["changes"]] == [
+        change.name for change in CHANGES if change.kind in (FAIR, UNFAIR)]
     after = {each["change"]: each["ratio"] for each in row["changes"]}
     assert after["16-bit values between nodes"] == pytest.approx(2 / 1.5)
     assert after["the GPU on the link of the SmartNIC"] == pytest.approx(14)
@@ -137,17 +165,17 @@ def test_the_page_shows_uncertain_constants(made):
     page = (folder / "results.html").read_text()
     for said in ("0.12 to 1.92", "All uncertain constants drawn together",
                  "One uncertain constant at a time", "collectives over a network",
-                 "kaggle, h100, 128 samples, EN: gpu_h100.resident_multiprocessors"):
+                 "kaggle, 128 samples, h100, EN: gpu_h100.resident_multiprocessors"):
         assert said in page, said
     both, one = monte_carlo(found["rows"]), tornado(found["rows"])
     bars = both.panels[0].series[0]
     assert (bars.base[0], bars.base[0] + bars.x[0]) == pytest.approx((0.12, 1.92))
-    assert [panel.title for panel in one.panels] == ["kaggle, 128, h100", "two_towers, 512, h100"]
+    assert [panel.title for panel in one.panels] == [
+        "kaggle, 128 samples, h100", "two_towers, 512 samples, h100"]
     least, largest = one.panels[0].series
     assert least.y[0] == "nccl_network.put_us" and least.x[0] == pytest.approx(0.9 - 2)
     assert largest.x[0] == pytest.approx(3.0 - 2) and len(least.y) == 5
-    none = section_of({"rows": [row | {"spread": {"en": None, "fs": None}}
-                                for row in found["rows"]]}, "")
+    none = section_of([row | {"spread": {"en": None, "fs": None}} for row in found["rows"]], "")
     assert "Not measured" in none.parts[0].lines[0]
 
 
@@ -187,19 +215,51 @@ def test_a_failed_baseline_has_its_reason(tmp_path):
     def broken(task: Measured) -> dict:
         if getattr(task, "system", "") == "bl-tuned":
             raise ValueError("bytes of a node must be at most 80 GB")
-        return told(task)
+        return metrics_of(task)
 
     found = results(cases_of(("kaggle",), ("h100",)), tmp_path, jobs=1, how=broken)
     assert found["answer"] == "No row has a measurement of both EN and bl-tuned."
     assert "bytes of a node must be at most" in found["rows"][0]["why"]
     assert "bytes of a node must be at most" in (tmp_path / "results.html").read_text()
+    assert "bytes of a node must be at most" in found["failed"][0]["error"]
+
+
+@pytest.mark.parametrize("limit, status", [("GPU memory", 0), (None, 1)])
+def test_the_command_fails_for_an_unexpected_error_but_not_for_a_limit(
+        monkeypatch, tmp_path, capsys, limit, status):
+    def measured(task: Measured, runs: Store | None) -> dict:
+        if getattr(task, "system", "") != "en":
+            return metrics_of(task)
+        if limit is None:
+            raise ValueError("it burns")
+        return metrics_of(task) | dict.fromkeys(METRICS) | {"why": limit}
+
+    for kind in (Measured, Spread):
+        monkeypatch.setattr(kind, "measured", measured)
+    with pytest.raises(SystemExit) as end:
+        main(["reproduce", "results", "--model=kaggle", "--demo", "--jobs=1",
+              f"--output={tmp_path}"])
+    told = capsys.readouterr()
+    assert end.value.code == status
+    assert ("ValueError: it burns" in told.err) is (status == 1)
+    assert f"kaggle, 128 samples, h100: en: {limit or 'ValueError: it burns'}" in told.out
+
+
+def test_an_error_of_serving_is_a_failure(tmp_path):
+    def broken(*_) -> dict:
+        raise ValueError("sizes must be at most 1")
+
+    found = results(cases_of(("kaggle",), ("h100",)), tmp_path, jobs=1, how=metrics_of,
+                    serve=broken)
+    assert found["failed"] == [{"point": "serving, kaggle", "error": "sizes must be at most 1"}]
+    assert found["serving"] == [] and found["rows"][0]["ratios"]["en"] == 2.0
 
 
 def test_an_interrupted_run_keeps_its_points(tmp_path, made):
     cases = cases_of(MODELS)
     tasks = [task for case in cases for task in case.tasks()]
-    sweep(tasks[::3], told, Store(tmp_path / "points"), jobs=1)
-    results(cases, tmp_path, jobs=1, how=told, command=" --model X")
+    sweep(tasks[::3], metrics_of, Store(tmp_path / "points"), jobs=1)
+    results(cases, tmp_path, jobs=1, how=metrics_of, command=" --model X")
     for name in FILES:
         assert (tmp_path / name).read_bytes() == (made[0] / name).read_bytes(), name
 
@@ -208,6 +268,100 @@ def test_a_changed_option_applies_to_systems_that_have_it():
     en, base = (Point.named(name) for name in ("en", "bl-tuned"))
     one = next(change for change in CHANGES if change.fixed == ("one_collective=false",))
     assert one.of(base).system.fixed == ("one_collective=false",) and one.of(en) == en
+
+
+def test_costs_that_the_models_miss_have_the_factors_of_the_checks():
+    """The factor is the error of the check; times grow by it, and rates shrink."""
+    checks = {(each.name, check.name): check for each in comparisons() for check in each.checks}
+    own = {change.name: change for change in CHANGES if change.kind == UNMODELLED}
+    factors = {name: change.factor or 0.0 for name, change in own.items()}
+    assert list(own) == ["slower kernels", "slower host software", "slower network"]
+    point = cases_of(("kaggle",))[0].systems[0].point
+    for name, of, check in (
+            ("slower kernels", "H100 whole steps", "alone, terabyte, 512 samples, EN"),
+            ("slower host software", "H100 whole steps",
+             "launch of a graph of 1, terabyte, 512 samples, EN"),
+            ("slower network", "100 Gb/s NIC", "drop of iterations a second")):
+        missed = checks[of, check]
+        assert factors[name] == pytest.approx(missed.theirs / missed.ours) and factors[name] > 1.3
+    kernels, software, network = (devices_of(each.of(point).cluster) for each in own.values())
+    plain = devices_of(point.cluster)
+    slower = factors["slower kernels"]
+    assert kernels.gpu.gpu.kernel_us == pytest.approx(slower * plain.gpu.gpu.kernel_us)
+    assert kernels.gpu.gpu.memory_bandwidth_gb_s == pytest.approx(
+        plain.gpu.gpu.memory_bandwidth_gb_s / slower)
+    assert software.software.graph_us == pytest.approx(
+        factors["slower host software"] * plain.software.graph_us)
+    assert network.network.bandwidth_gbit_s == pytest.approx(
+        plain.network.bandwidth_gbit_s / factors["slower network"])
+
+
+def test_changes_have_the_kernel_level_and_other_samples():
+    point = cases_of(("kaggle",))[0].systems[0].point
+    level = next(change for change in CHANGES if "kernels" in change.fields)
+    assert level.kind == FAIR and devices_of(level.of(point).cluster).kernels == 3
+    seed, = (change for change in CHANGES if change.kind == SAMPLES)
+    assert seed.of(point) == point.changed(seed=point.workload.seed + 1)
+    assert not seed.applies(point.changed(data=("x.csv",), format="criteo"))
+    first, other = cases_of(("kaggle",), ("h100", "h100x8"))[:2]
+    assert (first.first, other.first) == (True, False)
+    assert [change.name for change, *_ in first.changed] == [change.name for change in CHANGES]
+
+
+def test_the_page_has_the_headlines_after_each_missed_cost(made):
+    folder, found = made
+    row = found["rows"][0]
+    kernels = next(each for each in row["changes"] if each["change"] == "slower kernels")
+    assert kernels["kind"] == UNMODELLED and kernels["factor"] == pytest.approx(1.39, abs=0.01)
+    table = section_of(found["rows"], "").parts[-1]
+    assert table.rows[0] == ["kaggle, 128 samples, h100", "none", None, 30.0, 15.0, 2.0]
+    assert ["kaggle, 128 samples, h100", "slower kernels", kernels["factor"], 30.0, 45.0,
+            pytest.approx(2 / 3)] in [list(each) for each in table.rows]
+    with open(folder / "results.csv", newline="") as file:
+        values = {(each["system"], each["metric"]): each["value"] for each in csv.DictReader(file)
+                  if each["workload"] == "kaggle" and each["cluster"] == "h100"
+                  and each["mini_batch"] == "128"}
+    assert values["en", "interval_us with slower kernels"] == "45.0"
+
+
+def test_rows_are_served_by_the_given_function(tmp_path):
+    told = []
+    found = results(cases_of(("kaggle", "two_towers")), tmp_path, jobs=1, how=metrics_of,
+                    progress=lambda *args: told.append(args), serve=served)
+    row, = found["serving"]  # two_towers is not served
+    assert (row["workload"], row["cluster"], row["mini_batch"]) == ("kaggle", "h100", 128)
+    assert told[-1][0] == told[-1][1] and told[-1][2] == pytest.approx(1)
+    assert [share for *_, share in told] == sorted(share for *_, share in told)
+    assert {"point": "serving, kaggle, 128 samples, h100, fs at 2,000/s",
+            "error": "OSError: full"} in found["failed"]
+    page = (tmp_path / "results.html").read_text()
+    assert all(text in page for text in ("24,680", "over 12,340", "100 to 700"))
+    assert "Not measured: --demo" not in page
+    loads = section_of_served(found["serving"]).parts[1].rows
+    assert [each[2] for each in loads] == [1000.0, 10_000.0]
+    assert loads[0][3:] == [100.0] * 3 + [None] * 3 + [100.0] * 3
+    with open(tmp_path / "results.csv", newline="") as file:
+        found = {(each["system"], each["metric"]): each for each in csv.DictReader(file)}
+    values = {key: each["value"] for key, each in found.items()}
+    over = found["fs", "requests_per_second within p99 of 60000 us"]
+    assert (over["value"], over["low"]) == ("", "12340.0")
+    assert values["en", "requests_per_second within p99 of 60000 us"] == "24680.0"
+    assert values["bl-tuned", "p99_us at 2000 requests/s"] == "200.0"
+    assert values["fs", "p99_us at 2000 requests/s"] == ""
+
+
+def test_other_models_are_served_on_their_first_row():
+    assert [(case.workload, case.cluster) for case in served_of(cases_of())] == [
+        ("kaggle", "h100"), ("multi_hot", "h100"), ("ranking", "h100")]
+    case, = served_of(cases_of(("two_towers", "avazu")))
+    assert (case.workload, case.mini_batch, case.cluster) == ("two_towers", 512, "h100")
+
+
+def test_the_parts_of_the_page_are_in_order(made):
+    titles = [section.title for section in page_of(made[1], "").sections]
+    assert titles == ["Where EN is faster", "When sending rows pays", "Serving", "Sensitivity",
+                      "Appendix: how the page is made"]
+    assert page_of(made[1], "").picture is None
 
 
 def test_the_line_is_where_the_fitted_ratio_is_1(made):
