@@ -20,7 +20,7 @@ plan = EmbeddingShardingPlanner(
     constraints={table.name: ParameterConstraints(sharding_types=["table_wise"])
                  for table in tables}).collective_plan(model, sharders)
 model = DistributedModelParallel(model, device=torch.device("cpu"), plan=plan, sharders=sharders)
-for step in range(8):
+for _step in range(8):
     keys = torch.cat([torch.randint(0, table.num_embeddings, (64,)) for table in tables])
     features = KeyedJaggedTensor(["f0", "f1", "f2"], keys, lengths=torch.ones(192).int())
     (model(torch.rand(64, 13), features) - 1).square().mean().backward()
