@@ -14,7 +14,8 @@ from rtl.format_notes import CODES, PACKETS
 
 __all__ = ["record_layouts", "wire_format_markdown"]
 
-_CODES = (formats.RecordKind, formats.Status, formats.StepKind, formats.ReductionLevel)
+_CODES = (formats.RecordKind, formats.Status, formats.StepKind, formats.ReductionLevel,
+          formats.DescriptorKind)
 
 
 def record_layouts() -> list[str]:
