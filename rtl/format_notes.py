@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rtl.formats import Opcode, Status
 
-__all__ = ["CODES", "FIELDS", "PACKETS", "TASKS", "Packet"]
+__all__ = ["BOUNDS", "CODES", "FIELDS", "PACKETS", "TASKS", "Packet"]
 
 FIELDS = {
     # Header beat. A name without a record applies unless a "Record.field" overrides it.
@@ -218,3 +218,20 @@ TASKS = {
     (Opcode.GRADIENTS, Opcode.RETURNED, Opcode.STATES, Opcode.WRITTEN): "send them in training",
 }
 """Tasks of the host by opcode."""
+
+BOUNDS = {
+    "payload beats of QUERIES, sent less the header's `credit`": "`config_query_beats`",
+    "payload beats of GRADIENTS and RETURNED, sent less the header's `acknowledge`":
+        "`config_gradient_beats` - `config_host_payload_beats` - 2",
+    "payload beats of a packet":
+        "1 to `config_host_payload_beats`; of QUERIES at most half of `config_query_beats`",
+    "slots of a sample": "1 to half of `config_hold_vectors`",
+    "number of a sample": "0 to 0xFFFFFFFD",
+    "samples of STEP_OPEN": "2^24",
+    "open steps": "`config_completion_slots`, with different numbers",
+    "slots of a share with `unique_delivery`":
+        "65,534; the indices 0xFFFF (EMPTY) and 0xFFFE (no index) are reserved",
+    "`request_batch` with `gpu_rings` or `row_reads`":
+        "vectors that fit one packet with their tag beats",
+}
+"""Bounds of a host's messages; names ``config_`` are registers."""

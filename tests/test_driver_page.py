@@ -32,4 +32,4 @@ def test_the_tasks_have_every_opcode_of_the_host():
 
 
 def test_the_bounds_are_true():
-    assert f"{MOST_INDICES:,}" in PAGE and f"2^{MOST_SAMPLES.bit_length() - 1}" in PAGE
+    assert f"{MOST_INDICES:,}" in WIRE and f"2^{MOST_SAMPLES.bit_length() - 1}" in WIRE
