@@ -171,4 +171,4 @@ def test_a_wrong_command_is_noticed(module, arguments):
 
 def test_the_page_on_the_api_is_true(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert run_page("python.md") == 3
+    assert run_page("python.md") == 2
