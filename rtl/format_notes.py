@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rtl.formats import Opcode, Status
 
-__all__ = ["CODES", "FIELDS", "PACKETS", "Packet"]
+__all__ = ["BOUNDS", "CODES", "FIELDS", "PACKETS", "TASKS", "Packet"]
 
 FIELDS = {
     # Header beat. A name without a record applies unless a "Record.field" overrides it.
@@ -198,3 +198,40 @@ PACKETS = {
     Opcode.READ_ROWS: Packet("NIC to host", "RowReadRecord"),
 }
 """Packets by opcode. A beat has eight records; unused places and lanes are zero."""
+
+TASKS = {
+    (Opcode.QUERIES,): "send samples",
+    (Opcode.LOOKUP_REQUESTS,): "send GPU_VECTORS for each record (tag: `landing`), in any order. "
+                               "If the header has an address, write the whole packet there",
+    (Opcode.READ_ROWS,): "send GPU_VECTORS for each record (tag: `tag`), in any order",
+    (Opcode.DENSE_REQUESTS,): "send DENSE_VECTORS (tag: `landing`)",
+    (Opcode.STEP_OPEN,): "send it before the queries of a step, with completions",
+    (Opcode.FLUSH,): "send its record as FLUSHED, when all earlier writes are visible in GPU "
+                     "memory",
+    (Opcode.READ,): "send `bytes` from the header's address as READ_DATA; `count` 1: the read "
+                    "failed",
+    (Opcode.COMPLETION, Opcode.INDEX): "write the lower 4 bytes of the record to the header's "
+                                       "address",
+    (Opcode.POOLED, Opcode.RESULTS, Opcode.RESULT_PART, Opcode.INDICES, Opcode.ERRORS):
+        "take the answer or the status; sample 0xFFFFFFFF: a message was dropped",
+    (Opcode.CREDIT,): "take the credit of its header",
+    (Opcode.GRADIENTS, Opcode.RETURNED, Opcode.STATES, Opcode.WRITTEN): "send them in training",
+}
+"""Tasks of the host by opcode."""
+
+BOUNDS = {
+    "payload beats of QUERIES, sent less the header's `credit`": "`config_query_beats`",
+    "payload beats of GRADIENTS and RETURNED, sent less the header's `acknowledge`":
+        "`config_gradient_beats` - `config_host_payload_beats` - 2",
+    "payload beats of a packet":
+        "1 to `config_host_payload_beats`; of QUERIES at most half of `config_query_beats`",
+    "slots of a sample": "1 to half of `config_hold_vectors`",
+    "number of a sample": "0 to 0xFFFFFFFD",
+    "samples of STEP_OPEN": "2^24",
+    "open steps": "`config_completion_slots`, with different numbers",
+    "slots of a share with `unique_delivery`":
+        "65,534; the indices 0xFFFF (EMPTY) and 0xFFFE (no index) are reserved",
+    "`request_batch` with `gpu_rings` or `row_reads`":
+        "vectors that fit one packet with their tag beats",
+}
+"""Bounds of a host's messages; names ``config_`` are registers."""

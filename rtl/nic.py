@@ -62,7 +62,7 @@ their misses.
 
 With ``config.training``, the gradient path (:class:`rtl.training.TrainingPath`) is connected to the
 parsers, the local cache, the muxes and the dispatcher, which holds back lookups of later steps
-(:mod:`rtl.nic_training`); docs/training.md explains why it cannot deadlock.
+(:mod:`rtl.nic_training`); :mod:`rtl.training` explains why it cannot deadlock.
 
 With ``config.link``, packets pass the reliable link (:mod:`rtl.network.link`) before the assembler.
 A packet waits there for room in the window of its peer and in the pool. Acknowledgements free this

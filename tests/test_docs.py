@@ -81,7 +81,7 @@ def test_links_lead_somewhere(page):
             path, _, anchor = link.partition("#")
             target = page.parent / path if path else page
             assert target.exists(), link
-            assert not anchor or anchor in _anchors(target), link
+            assert not anchor or target.suffix != ".md" or anchor in _anchors(target), link
 
 
 @every_page
@@ -171,4 +171,4 @@ def test_a_wrong_command_is_noticed(module, arguments):
 
 def test_the_page_on_the_api_is_true(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert run_page("python.md") == 6
+    assert run_page("python.md") == 2

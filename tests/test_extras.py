@@ -75,7 +75,7 @@ def test_every_extra_has_its_packages():
     # The extra `test` has pandas.
     assert {each for group in installed for each in group.split(",")} == extras - {"pandas"}
     for command in re.findall(r"pip (install --no-deps \S+)", installation("torchrec")):
-        assert command in script and command in (ROOT / "docs/torchrec.md").read_text()
+        assert command in script and command in (ROOT / "docs/pytorch.md").read_text()
 
 
 def _imports(tree):

@@ -10,11 +10,12 @@ from gen.documents.docstrings import attribute_docs
 from gen.documents.fields import layout_fields
 from gen.documents.markdown import plain, table
 from rtl import formats
-from rtl.format_notes import CODES, PACKETS
+from rtl.format_notes import BOUNDS, CODES, PACKETS, TASKS
 
 __all__ = ["record_layouts", "wire_format_markdown"]
 
-_CODES = (formats.RecordKind, formats.Status, formats.StepKind, formats.ReductionLevel)
+_CODES = (formats.RecordKind, formats.Status, formats.StepKind, formats.ReductionLevel,
+          formats.DescriptorKind)
 
 
 def record_layouts() -> list[str]:
@@ -36,6 +37,9 @@ def wire_format_markdown(note: str) -> str:
     text += table(("opcode", "name", "from, to", "after the header beat", "training"), (
         (f"{int(code):#04x}", code.name, packet.sender, _payload(packet.records, packet.behind),
          "yes" if packet.training else "") for code, packet in PACKETS.items()))
+    text += "\n## Tasks of the host\n\n" + table(("packet", "task"), (
+        (", ".join(code.name for code in codes), task) for codes, task in TASKS.items()))
+    text += "\n## Bounds\n\n" + table(("quantity of a host", "bound"), BOUNDS.items())
     text += "\n## Header beat\n\n"
     text += _layout("HeaderBeat", formats.HeaderBeat, "Multi-byte fields of Ethernet, IPv4 and UDP "
                     "are in network order. EmberNIC's own fields are little-endian.")

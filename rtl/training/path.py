@@ -71,8 +71,8 @@ class TrainingPath(wiring.Component):
     """Combine all blocks of training except the lookups: gradients of the host in, updated rows
     out.
 
-    docs/training.md explains why the path has no deadlock. Latency and throughput are those of the
-    blocks.
+    :mod:`rtl.training` explains why the path has no deadlock. Latency and throughput are those of
+    the blocks.
 
     Parameters: ``config``, a :class:`rtl.config.NicConfig`.
 

@@ -52,8 +52,8 @@ class Runtime:
     completions: whether a host opens each step at its NIC, and the NIC writes a completion word to
         GPU memory after the last answer. The word ends the share of the step.
     completion_flush: whether the NIC reads back from GPU memory before it writes the word.
-    step_timeout: cycles from the opening of a step until it completes without its answers; 0 means
-        never.
+    step_timeout: cycles from the opening of a step until it completes without its answers, and
+        missing samples count as refused; 0 means never.
     gpu_rings: whether NICs write request lists to a ring in GPU memory, and read vectors from a
         ring that a resident kernel fills. Without rings, the host launches gathers.
     row_reads: whether NICs read rows from GPU memory themselves; tables must fit the BAR of the GPU

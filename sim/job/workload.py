@@ -1,4 +1,8 @@
-"""The workload of a command: a cluster with its NICs, and its samples."""
+"""The workload of a command: a cluster with its NICs, and its samples.
+
+To add an option to ``run``, add a field here, in ``simulation.py`` or, for files, in
+``outputs.py``; for its JSON, also add the name to ``_REPORTED`` of ``options.py``.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,27 +1,23 @@
-"""The page on security names existing tests."""
+"""The page on security makes the statements of the claims, whose tests exist."""
 
-import re
+import pytest
 
 from tests.pages import DOCS
+from tests.wire.claims import CLAIMS
+
+PAGE = (DOCS / "security.md").read_text(encoding="utf-8")
 
 
-def _named(text: str) -> set[tuple[str, str]]:
-    """Return each test that ``text`` names, with the file or files named after it."""
-    named, names, paths = set(), [], False
-    for name, path in re.findall(r"`(test_\w+)`|`(tests/[\w/]+\.py)`", text):
-        if path:
-            named |= {(each, path) for each in names}
-        else:
-            names = [*([] if paths else names), name]
-        paths = bool(path)
-    return named
+@pytest.mark.parametrize("who", CLAIMS)
+def test_each_line_of_the_page_has_tests(who):
+    [line] = [line for line in PAGE.splitlines() if line.startswith((f"| **{who}**", f"| {who} |"))]
+    for effect, files in CLAIMS[who].items():
+        assert effect in line
+        for path, names in files.items():
+            source = (DOCS.parent / path).read_text(encoding="utf-8")
+            for name in names:
+                assert f"def {name}(" in source, f"{path} has no {name}"
 
 
-def test_each_line_names_a_test_of_the_file():
-    text = (DOCS / "security.md").read_text(encoding="utf-8")
-    named = {pair for line in text.splitlines() for pair in _named(line)}
-    assert len(named) >= 20
-    assert {name for name, _ in named} == set(re.findall(r"`(test_\w+)`", text))
-    for name, path in named:
-        source = (DOCS.parent / path).read_text(encoding="utf-8")
-        assert f"def {name}(" in source, f"{path} has no {name}"
+def test_each_attacker_of_the_page_has_claims():
+    assert PAGE.count("\n| **") + PAGE.count("\n| the same,") == len(CLAIMS)

@@ -22,7 +22,7 @@ from torchrec.modules.embedding_configs import DataType
 from sim import api
 from sim.torch.catching.process_group import begin
 from sim.torch.modules import NicEmbeddingBagCollection
-from tests.pages import script_of
+from tests.pages import DOCS
 from tests.sim.torch import torchrec_dlrm
 from tests.sim.torch.programs import attached_to, with_threads
 from tests.sim.torch.test_processes import torchrun
@@ -133,10 +133,9 @@ def test_a_sharded_model_that_the_nics_train(optimizer):
     assert found.states == found.rows * (optimizer != "SGD") and found.ulp <= 4
 
 
-def test_the_script_of_the_page(tmp_path, monkeypatch):
-    text = script_of("torchrec.md")
-    script = tmp_path / "sharded.py"
-    script.write_text(text)
+def test_the_example_of_the_docs(monkeypatch):
+    script = DOCS / "example_torchrec.py"
+    text = script.read_text(encoding="utf-8")
     for name, value in (("RANK", 0), ("WORLD_SIZE", 1), ("MASTER_ADDR", "localhost"),
                         ("MASTER_PORT", 0)):
         monkeypatch.setenv(name, str(value))

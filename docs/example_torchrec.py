@@ -1,15 +1,5 @@
-# A model of TorchRec on the NICs
+"""A sharded TorchRec DLRM; each process is a node. See docs/pytorch.md."""
 
-You can run a sharded [TorchRec](https://github.com/meta-pytorch/torchrec) model like [any PyTorch
-program](pytorch.md). Install TorchRec without its dependencies, because it requires the CUDA build
-of FBGEMM, and save the lines below as `sharded.py`:
-
-```
-pip install --editable '.[torchrec]'
-pip install --no-deps torchrec==1.8.0
-torchrun --nproc-per-node=2 -m sim torch sharded.py
-```
-```python
 import torch
 from torchrec import EmbeddingBagCollection, EmbeddingBagConfig, KeyedJaggedTensor
 from torchrec.distributed import DistributedModelParallel
@@ -18,6 +8,7 @@ from torchrec.distributed.planner import EmbeddingShardingPlanner, Topology
 from torchrec.distributed.planner.types import ParameterConstraints
 from torchrec.models.dlrm import DLRM
 from torchrec.optim.apply_optimizer_in_backward import apply_optimizer_in_backward
+
 torch.distributed.init_process_group("embernic")
 tables = [EmbeddingBagConfig(name=f"t{n}", num_embeddings=rows, embedding_dim=16,
                              feature_names=[f"f{n}"]) for n, rows in enumerate((1000, 50, 20000))]
@@ -29,22 +20,8 @@ plan = EmbeddingShardingPlanner(
     constraints={table.name: ParameterConstraints(sharding_types=["table_wise"])
                  for table in tables}).collective_plan(model, sharders)
 model = DistributedModelParallel(model, device=torch.device("cpu"), plan=plan, sharders=sharders)
-for step in range(8):
+for _step in range(8):
     keys = torch.cat([torch.randint(0, table.num_embeddings, (64,)) for table in tables])
     features = KeyedJaggedTensor(["f0", "f1", "f2"], keys, lengths=torch.ones(192).int())
     (model(torch.rand(64, 13), features) - 1).square().mean().backward()
 torch.distributed.destroy_process_group()
-```
-
-Each process is a node and holds the tables that the plan assigns to it. Row-wise parts of a table
-appear as separate tables in the report. Name `table_wise` in your plan, because the planner copies
-small tables. For row-wise sharding on the CPU, which the planner rejects, make the plan with
-`torchrec.distributed.sharding_plan.construct_module_sharding_plan`.
-
-NICs run sharded and unsharded `EmbeddingBagCollection` with sum or mean, weights, gradients and
-float32 values, up to 256 per vector; float32 tables may be beside wider ones. FBGEMM runs the fused
-optimizers, except SGD and row-wise Adagrad with `--optimizer-on nic`. `EmbeddingCollection`,
-quantised tables and features with different numbers of samples stay with TorchRec.
-
-Vectors equal FBGEMM's bit for bit, except weighted bags and some means: FBGEMM multiplies by a
-rounded 1/n, a NIC divides by n. `sim.torch.modules.NicEmbeddingBagCollection` runs only on NICs.
