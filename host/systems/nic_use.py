@@ -52,8 +52,7 @@ class NicUse:
         hold, at, beside = self._nic.interval_us, after, list(self._beside(after, written, dense))
         for phase, us in phases.items():
             if phase == "embedding_lookup":
-                beside.append(self._step.add("gathers", "overhead", us, *self._gathers(us),
-                                             after=at))
+                beside.append(self._step.add("gathers", "overhead", *self._gathers(us), after=at))
             at = self.held(phase, phase, us, hold, at)
             hold = max(0.0, hold - us)
         return (*at, *beside), hold
@@ -76,20 +75,22 @@ class NicUse:
         return (charge(self._step, "rows", "backward_all_to_all",
                        Cost(nic.update_us, 0.0, {"nic": nic.update_us, "link": moving}), told),)
 
-    def _gathers(self, us: float) -> tuple[Part, ...]:
-        """Return the GPU shares that gathers occupy, spread over ``us``."""
+    def _gathers(self, us: float) -> tuple[float, *tuple[Part, ...]]:
+        """Return the time in which gathers use the GPU, at most ``us``, and the shares that they
+        occupy."""
         nic, d = self._nic, self._d
         if self._reads and us:
             moved = nic.gathered * max(vector_bytes(self._w), d.gpu.gpu.access_bytes)
-            return (Part("gpu_memory", min(1.0, moved / (
-                us * d.gpu.gpu.memory_bandwidth_gb_s * 1e3))),)
+            return us, Part("gpu_memory", min(1.0, moved / (
+                us * d.gpu.gpu.memory_bandwidth_gb_s * 1e3)))
         if not nic.gathers or not us or self._resident:
-            return ()
+            return (0.0,)
         rows = max(1, round(nic.gathered / nic.gathers))
         each = d.gpu.kernels(gather(rows, rows, self._w.model.width))
-        part = nic.gathers * each.us / us
-        return (Part("gpu", min(1.0, part * each.share)),
-                Part("gpu_memory", min(1.0, part * each.memory_share)))
+        kernels = nic.gathers * each.us
+        held = min(us, kernels)
+        return held, Part("gpu", min(1.0, kernels * each.share / held)), Part(
+            "gpu_memory", min(1.0, kernels * each.memory_share / held))
 
     def _beside(self, after: Sequence[int], written: float, dense: float) -> tuple[int, ...]:
         """Add launches, PCIe and network; the NIC times already include their durations."""

@@ -8,6 +8,7 @@ from host.devices.cost import Cost
 from host.devices.operation import Operation
 from host.systems.charge import charge
 from host.systems.devices import Devices
+from host.systems.schedule import COLLECTIVE
 from host.systems.stage import Part, Step
 
 __all__ = ["After", "Program", "Work"]
@@ -161,7 +162,7 @@ class Program:
             return tuple(after)
         called = () if grouped else self._called(name, self._software.operator_us)
         held = (self._channels,
-                Part("nccl", 1 / self._d.communicators))
+                Part(COLLECTIVE, 1 / self._d.communicators))
         begun = self.step.add(name, phase, cost.overhead_us, *(() if grouped else held),
                               after=[*after, *called])
         if more is not None:

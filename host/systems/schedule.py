@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from host.systems.charge import earliest_ends
-from host.systems.stage import Step
+from host.systems.stage import Stage, Step
 
-__all__ = ["SHARED", "Passage", "Schedule", "Use", "among_us", "busy_us", "kernels_us",
-           "passage_of", "schedule", "steady_us"]
+__all__ = ["COLLECTIVE", "SHARED", "Passage", "Schedule", "Use", "among_us", "busy_us",
+           "kernels_us", "passage_of", "schedule", "steady_us"]
 
 _EXACT = 1 + 1e-12
 """Tolerance for rounding errors in sums of durations."""
@@ -27,6 +27,11 @@ _EXACT = 1 + 1e-12
 
 SHARED = "gpu"
 """Resource on which stages of several steps run side by side and disturb each other."""
+
+COLLECTIVE = "nccl"
+"""Resource of stages that hold parts of `SHARED` but wait for the network. Other kernels do not
+make this wait longer, and a waiting kernel does not slow kernels on other multiprocessors. Its
+multiprocessors are occupied. No reading contains kernels beside a collective."""
 
 
 class Use(NamedTuple):
@@ -103,13 +108,20 @@ def passage_of(step: Step) -> Passage:
             alone = served
         uses.append(Use(resource, each[0][0], sum(job[1] for job in each),
                         min(job[2] for job in each)))
-    taken = sum(use.work for use in uses if use.resource == SHARED)
+    taken = sum(share * stage.us for stage in _disturbed(step)
+                for resource, share in stage.uses if resource == SHARED)
     return Passage(alone, tuple(uses), min(alone, kernels_us(step)), taken)
 
 
 def kernels_us(step: Step) -> float:
-    """Return the total time of the kernels of a step."""
-    return sum(stage.us for stage in step.stages if SHARED in stage.resources)
+    """Return the total time of the kernels of a step, without collectives."""
+    return sum(stage.us for stage in _disturbed(step))
+
+
+def _disturbed(step: Step) -> list[Stage]:
+    """Return the kernels that kernels of other steps disturb."""
+    return [stage for stage in step.stages
+            if SHARED in stage.resources and COLLECTIVE not in stage.resources]
 
 
 def among_us(alone_us: float, kernels_us: float, delay_us: float) -> float:

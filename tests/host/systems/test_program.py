@@ -10,7 +10,7 @@ from host.devices.operation import Operation
 from host.systems import Devices, breakdown, schedule
 from host.systems.charge import longest_us
 from host.systems.program import Program
-from host.systems.schedule import among_us
+from host.systems.schedule import among_us, passage_of
 from tests.host.systems.simple import TUNED, devices
 
 LONG, SHORT = Operation("long", kernels=12), Operation("short")  # of 2 us for each kernel
@@ -74,6 +74,21 @@ def test_nothing_is_exchanged_by_one_node_or_without_bytes():
         for library in ("nccl", "mpi", "host"):
             assert program.exchange("x", "mlp", traffic, at, library) == at
     assert len(program.step.stages) == stages
+
+
+def test_a_collective_occupies_multiprocessors_but_kernels_do_not_disturb_it():
+    """Its time is the network's; a kernel of the same step is disturbed."""
+    d = devices(software=replace(TUNED, graph_us=0))
+    program = Program(d)
+    at = program.kernels([("a", "mlp", [SHORT])], ())
+    plain = passage_of(program.step)
+    program.exchange("x", "mlp", 1e5 * np.ones((2, 2)), at, "nccl")
+    found = passage_of(program.step)
+    gpu, before = (next(use.work for use in each.uses if use.resource == "gpu")
+                   for each in (found, plain))
+    assert gpu > before and found.alone_us > plain.alone_us
+    assert (found.kernels_us, found.taken_us) == (plain.kernels_us, plain.taken_us)
+    assert found.kernels_us > 0 < found.taken_us
 
 
 def test_small_kernels_of_several_mini_batches_run_side_by_side():

@@ -103,6 +103,18 @@ def test_gathers_occupy_the_gpu_and_its_memory():
         2 * each.us * each.memory_share)
 
 
+def test_a_step_has_kernels_while_gathers_run_and_not_while_nics_look_up():
+    d = devices()
+    one = d.gpu.kernels(gather(5, 5, MODEL.dimension)).us
+    found, plain = (kernels_us(smartnic(workload(), d, INFERENCE, times)) for times in (
+        replace(NIC, gathers=2.0, gathered=10.0), NIC))
+    assert 2 * one < NIC.phases["embedding_lookup"]
+    assert found - plain == pytest.approx(2 * one)
+    most = replace(NIC, gathers=100.0, gathered=500.0)
+    assert kernels_us(smartnic(workload(), d, INFERENCE, most)) - plain == pytest.approx(
+        NIC.phases["embedding_lookup"])
+
+
 def test_pcie_and_the_network_carry_what_the_nic_moves():
     d = devices()
     pcie = PcieProfile("pcie", 0.5, 1e-3)  # a byte a microsecond
