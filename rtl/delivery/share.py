@@ -68,7 +68,7 @@ class ShareDelivery(Gateable, wiring.Component):
         m = Module()
         if self._finder is None:
             wiring.connect(m, wiring.flipped(self.i), wiring.flipped(self.o))
-            m.d.comb += self.idle.eq(1)
+            m.d.comb += [self.idle.eq(1), self.counters.eq(0)]
             return m
         m.submodules.finder = finder = self._finder
         m.submodules.slots = slots = SkidBuffer(Slot)
