@@ -13,26 +13,46 @@ ifeq ($(origin CXX),default)
 undefine CXX
 endif
 
-.PHONY: setup demo test test-all slow lint clean
+.PHONY: setup demo demo-run demo-gen demo-kaggle demo-multi_hot test test-all slow lint clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "EmberNIC needs Python 3.11 or newer, this is %d.%d" % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
+		--editable '.[test]'
 	touch $@
 
 setup: $(STAMP)
 
+# Steps of the demo, the longest first. They run two at a time: make prints the output of a step when
+# the step ends, but the lines that begin with `+` at once.
+DEMO := demo-run demo-gen demo-kaggle demo-multi_hot
+SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync)
+
 demo: $(STAMP)
-	$(BIN)/python -m gen --config kaggle --output $(OUT)/verilog
-	$(BIN)/python -m sim run --config kaggle --nodes 4 --samples 2048 --mini-batch 128 \
-		--json $(OUT)/run.json --picture $(OUT)/run.png
-	$(BIN)/python -m sim compare --model kaggle --cluster h100 --output $(OUT)/compare/kaggle
-	$(BIN)/python -m sim compare --model multi_hot --mini-batch 512 --cluster h100 \
-		--output $(OUT)/compare/multi_hot
+	@echo "Four steps, two at a time, about three minutes. Each prints its output when it ends."
+	@$(MAKE) --no-print-directory --jobs=2 $(SYNC) $(DEMO)
 	@echo "Verilog: $(OUT)/verilog   results: $(OUT)/run.json   picture: $(OUT)/run.png"
 	@echo "systems compared, one key per table: $(abspath $(OUT))/compare/kaggle/index.html"
 	@echo "systems compared, bags of keys: $(abspath $(OUT))/compare/multi_hot/index.html"
+
+demo-run: $(STAMP)
+	+@echo "started: compile a NIC (about two minutes) and run four nodes of it"
+	$(BIN)/python -m sim run --config kaggle --nodes 4 --samples 2048 --mini-batch 128 \
+		--json $(OUT)/run.json --picture $(OUT)/run.png
+
+demo-gen: $(STAMP)
+	+@echo "started: write the Verilog of the NIC"
+	$(BIN)/python -m gen --config kaggle --output $(OUT)/verilog
+
+demo-kaggle: $(STAMP)
+	+@echo "started: compare all systems, one key per table"
+	$(BIN)/python -m sim compare --model kaggle --cluster h100 --output $(OUT)/compare/kaggle
+
+demo-multi_hot: $(STAMP)
+	+@echo "started: compare all systems, bags of keys"
+	$(BIN)/python -m sim compare --model multi_hot --mini-batch 512 --cluster h100 \
+		--output $(OUT)/compare/multi_hot
 
 test: $(STAMP)
 	$(TESTS) -m "not slow and not thorough" --costs=$(OUT)/test.csv
