@@ -91,7 +91,7 @@ def test_an_option_is_fixed_for_the_systems_that_have_it(kaggle):
         assert "1 thread" in row["options"][2] and "gpu" not in row["options"][2].split(", ")
     assert by["bl-tuned"]["interval_us"] > 1.5 * free["bl-tuned"]["interval_us"]
     assert by["fs"]["interval_us"] == free["fs"]["interval_us"]
-    assert "2 threads" in free["bl-tuned"]["options"][2]
+    assert "2 communicators" in free["bl-tuned"]["options"][2]
     assert (result["fixed"], result["wire"], kaggle["fixed"]) == (given, "float32", [])
 
 
