@@ -71,6 +71,7 @@ def page_of(found: dict, setting: Setting, results: Results, shown: Sequence[Sho
     notes = sorted({note for outcome in results.values() if outcome.metrics
                     for note in outcome.metrics.get("notes") or ()})
     figures = [part for each in shown for part in _figure(each)]
+    picture = _picture(found["headlines"])
     headlines = Table(
         ["system", "workload", "software", "over", Column("mean", "s"), "by data set"],
         [[row["system"].upper(), row["workload"], row["software"], row["base"], *in_words(row)]
@@ -82,13 +83,13 @@ def page_of(found: dict, setting: Setting, results: Results, shown: Sequence[Sho
                   "bl-paper, as in the paper; unfold the other three verdicts."]),
             _claims(found["claims"])]) if found["claims"] else None,
         content.Section("Figures", [Text([_SYSTEMS]), *figures]) if figures else None,
-        content.Section("Headlines", [headlines]),
+        content.Section("Headlines", [headlines]) if picture else None,
         content.Section("", [section.html for each in shown for section in each.sections]),
         content.Section("Failed points", [
             Table(["point", "reason"], [[row["point"], row["error"]] for row in found["failed"]])
         ]) if found["failed"] else None,
         content.Section("Notes on the points", [Text(notes, bullets=True)]) if notes else None]
-    return Page("EmberNIC: the paper", _answer(found), _picture(found["headlines"]),
+    return Page("EmberNIC: the paper", _answer(found, shown), picture,
                 [section for section in sections if section and section.parts],
                 [*_setting_lines(found, setting), (
                     "chosen by us", "The paper names no mini-batch, window, cache size, node count "
@@ -97,15 +98,16 @@ def page_of(found: dict, setting: Setting, results: Results, shown: Sequence[Sho
                     "profile.")])
 
 
-def _answer(found: dict) -> str:
-    """Return the answer: the tally of the claims, and the headline of the paper."""
+def _answer(found: dict, shown: Sequence[Shown]) -> str:
+    """Return the answer: the tally of the claims, and the headline of the paper; else the titles of
+    the figures."""
     first = next((row for row in found["headlines"] if row["mean"] is not None), None)
     said = _tally(found["claims"]) if found["claims"] else ""
     if first is not None:
         faster = "serves a mini-batch" if first["workload"] == "inference" else "trains"
         said += (f" {first['system'].upper()} {faster} {first['mean']:.2f} times as fast as "
                  f"{first['base']}, both with {first['software']} software.")
-    return said.strip() or "No claim and no headline was measured."
+    return said.strip() or ". ".join(each.title for each in shown) + "."
 
 
 def _tally(claims: Sequence[dict]) -> str:

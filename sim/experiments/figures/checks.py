@@ -7,7 +7,6 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from host.measurements.sources import sources
 from sim.evaluation.setting import Setting
 from sim.evaluation.store import Results
 from sim.experiments.checks.check import Check, Comparison
@@ -21,8 +20,7 @@ __all__ = ["EXHIBIT"]
 
 _TABLE = """\
 <h2>{{ title }}</h2>
-<p>{{ tally }} On {{ split }} the sources were split into sources for constants and sources for
-checks; no constant of a profile is derived from a source for checks
+<p>{{ tally }} No constant of a profile is derived from a source for checks
 (<code>host/measurements/sources.toml</code>).</p>
 <table>
 <tr><th>quantity</th><th>ours</th><th>theirs</th><th>error</th><th>bound</th><th>good</th></tr>
@@ -60,8 +58,8 @@ class _Checks(Figure):
         judged = [each for each in found if each.good is not None]
         good = sum(each.good is True for each in judged)
         return [Section(_TABLE, {
-            "title": self.title, "split": sources().split,
-            "tally": f"Of {len(judged)} comparisons with a bound, {good} are within it.",
+            "title": self.title,
+            "tally": f"{good} of {len(judged)} comparisons are within their bounds.",
             "comparisons": [{
                 "title": each.title, "where": each.source.where, "compared": each.compared,
                 "conclusion": each.conclusion, "rows": [_words(check) for check in each.checks]}
