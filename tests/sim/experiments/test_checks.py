@@ -236,7 +236,7 @@ def test_the_exhibit_writes_a_table_a_picture_and_rows(tmp_path):
         assert float(error["value"]) == pytest.approx(check.error)
     page = (tmp_path / "index.html").read_text()
     judged = [each.good for each in comparisons() if each.good is not None]
-    assert f"Of {len(judged)} comparisons with a bound, {sum(judged)} are within it." in page
+    assert f"{sum(judged)} of {len(judged)} comparisons are within their bounds." in page
     assert page.count('<span class="no">no</span>') == sum(
         check.good is False for _, check in checks)
     assert (tmp_path / "checks.png").stat().st_size > 10_000
