@@ -13,8 +13,14 @@ ifeq ($(origin CXX),default)
 undefine CXX
 endif
 
-.PHONY: setup demo demo-run demo-gen demo-kaggle demo-multi_hot test test-all slow lint clean
+# Steps of the demo, the longest first. They run two at a time. A line that begins with `+` is printed
+# at once, the other output of a step when the step ends.
+DEMO := demo-run demo-gen demo-kaggle demo-multi_hot
+SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync)
 
+.PHONY: setup demo $(DEMO) test test-all slow lint clean
+
+# Python compiles the modules that a command imports; compiling all packages takes longer.
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "EmberNIC needs Python 3.11 or newer, this is %d.%d" % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
@@ -23,11 +29,6 @@ $(STAMP): pyproject.toml
 	touch $@
 
 setup: $(STAMP)
-
-# Steps of the demo, the longest first. They run two at a time: make prints the output of a step when
-# the step ends, but the lines that begin with `+` at once.
-DEMO := demo-run demo-gen demo-kaggle demo-multi_hot
-SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync)
 
 demo: $(STAMP)
 	@echo "Four steps, two at a time, about three minutes. Each prints its output when it ends."
