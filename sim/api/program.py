@@ -83,8 +83,8 @@ def attach(options: AttachArguments, warn: Callable[[str], None] | None = None) 
     """Return a context in which the embedding bags of this program are on NICs.
 
     ``with attach(system="en") as program:`` captures the lookups inside. Afterwards
-    ``program.result`` is the result of :func:`torch`, also if an exception left the context; it is
-    None in all processes but the first. The options are those of :func:`torch`.
+    ``program.result`` is the result of :func:`torch`, also if an exception left the context. Only
+    the first process has it; it is None in the others. The options are those of :func:`torch`.
 
     Raises ``ValueError`` and ``TypeError`` here, ``RuntimeError`` on entering if another context
     is open, and on leaving the exceptions of :func:`torch`.

@@ -36,10 +36,10 @@ class Cluster:
     gpu: profile of each node's GPU.
     scaled: (profile.constant, factor) of each scaled constant, such as ``("gpu_rtx8000.launch_us",
         0.5)``; names as in :func:`host.toml.provenance.constants`.
-    kernels: kernel fusion, one of :data:`host.devices.dense_work.LEVELS`; None for the software
-        profile's.
-    link: profile of each GPU's own PCIe link; None for the link measured with the GPU, or the link
-        of the SmartNIC.
+    kernels: kernel fusion, one of :data:`host.devices.dense_work.LEVELS`; by default the level of
+        the software profile.
+    link: profile of each GPU's own PCIe link; by default the link measured with the GPU, or the
+        link of the SmartNIC.
     network: profile of the network.
     rdma: whether kernels may write to remote GPUs.
     wire: shortest format of a value between nodes that a system may choose, one of

@@ -54,7 +54,8 @@ class SampleSource:
 
     @cached_property
     def _opened(self) -> KeptSamples:
-        workload, _ = self.workload, self._states
+        workload = self.workload
+        _ = self._states  # of the files before they are opened
         return KeptSamples(
             generate(self.model, workload.samples or GENERATED, workload.seed)
             if self.kind is None else

@@ -87,16 +87,17 @@ def batching(*, data: str | tuple[str, ...] | None = None, format: str | None = 
     for dataset, case, chunks in _cases(data, format, model, samples, mini_batch, window, seed,
                                         progress):
         sizes = f"{dataset}, {case.mini_batch:,} of {case.window:,}"
-        told = [0]
+        formed = 0
 
-        def tell(done: int, sizes: str = sizes, told: list[int] = told) -> None:
-            if done // _TOLD > told[0] // _TOLD:
+        def tell(done: int, sizes: str = sizes) -> None:
+            nonlocal formed
+            if done // _TOLD > formed // _TOLD:
                 progress(f"{sizes}: {done:,} samples")
-            told[0] = done
+            formed = done
 
         progress(f"{sizes}: {len(tried)} ways side by side")
         found = compare_stream(chunks, case.mini_batch, case.window, tried, tell)
-        about = {"dataset": dataset, "samples": told[0], "mini_batch": case.mini_batch,
+        about = {"dataset": dataset, "samples": formed, "mini_batch": case.mini_batch,
                  "window": case.window}
         found = [about | {"algorithm": known, "hyperedges": number, "refill": refill} | row
                  for (known, number, _, refill, _), row in zip(ways, found)]

@@ -125,7 +125,7 @@ class Search:
         bounds = sorted(((self._bound(batcher, qps), batcher) for batcher in self._batchers(qps)
                          if (batcher.mini_batch, batcher.window) not in without),
                         key=lambda each: (each[0], each[1].most, each[1].timeout_us))
-        if self._load(qps).samples * qps / 1e6 >= self._system.capacity():
+        if self._rate(qps) / 1e6 >= self._system.capacity():
             return []
         found, least = [], most_us
         for bound, batcher in bounds:
@@ -138,7 +138,7 @@ class Search:
         return sorted(found, key=lambda each: each[0])
 
     def _batchers(self, qps: float) -> Iterator[Batcher]:
-        rate = self._load(qps).samples * qps
+        rate = self._rate(qps)
         for sizes, window in ((self._system.sizes, 1), (self._system.graph, WINDOW)):
             for size in sizes:
                 if size * window == 1:
@@ -156,8 +156,8 @@ class Search:
                         yield Batcher(size, timeout, window)
 
     def _bound(self, batcher: Batcher, qps: float) -> float:
-        rate = self._load(qps).samples * qps
-        wait = min(batcher.timeout_us, _fill_us(batcher.most, rate)) if batcher.most > 1 else 0.0
+        fill = _fill_us(batcher.most, self._rate(qps))
+        wait = min(batcher.timeout_us, fill) if batcher.most > 1 else 0.0
         return _SURE * wait + self._system.least_us(batcher.mini_batch)
 
     def _serve(self, qps: float, batcher: Batcher, share: float = 1.0) -> Served:
@@ -165,6 +165,10 @@ class Search:
         if key not in self._known:
             self._known[key] = serve_at(self._system, batcher, self._load(qps), share)
         return self._known[key]
+
+    def _rate(self, qps: float) -> float:
+        """Return the samples per second at a load."""
+        return self._load(qps).samples * qps
 
     def _load(self, qps: float) -> Load:
         return Load(self._arrivals, qps, self._requests, self._candidates)

@@ -32,6 +32,7 @@ _NOTHING = ("p50_us", "p99_us", "p99_9_us", "mini_batch", "window", "timeout_us"
 _SHARES = (0.4, 0.4, 0.2)
 """Approximate shares of mini-batches, loads and bounds in the work."""
 
+
 def serve(setting: Setting, systems: Sequence[str], loads: Sequence[float] | None,
           slos_us: Sequence[float], folder: str | Path, jobs: int | None = None,
           progress: Progress | None = None) -> dict:

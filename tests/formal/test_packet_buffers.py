@@ -1,5 +1,5 @@
-"""Proof of the packet pool's buffers, without bound: each has exactly one location, so none is
-lost.
+"""Proof of the packet pool's buffers, without bound: each has exactly one location, so the pool
+keeps all of them.
 
 A buffer is not yet swept in after reset, free, open for a destination, closed and unread, or with
 its sender. If a buffer is in one of the first four states, an item that waits for a buffer gets
