@@ -30,10 +30,11 @@ addEventListener("unhandledrejection", event => wrong.push(String(event.reason))
 _PROBE = """<script>
 addEventListener("load", () => setTimeout(() => {
   const plots = [...document.querySelectorAll(".plot")];
-  const drawn = plot => plot.querySelectorAll(".point, .trace, .errorbar").length > 0;
+  const drawn = plot => plot.querySelectorAll(".point, .trace, .errorbar, .hm image").length > 0;
   const hovered = plot => {
     const at = plot.data.findIndex(trace => trace.x.some(value => value !== null));
-    const point = plot.data[at].x.findIndex(value => value !== null);
+    const point = plot.data[at].type === "heatmap" ? [0, 0]
+      : plot.data[at].x.findIndex(value => value !== null);
     try { Plotly.Fx.hover(plot, [{curveNumber: at, pointNumber: point}]); }
     catch (error) { wrong.push(String(error)); }
     return [...plot.querySelectorAll(".hovertext")].map(each => each.textContent).join(" ");

@@ -2,9 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-
-from markupsafe import Markup
 
 from host.placement.deal import described
 from sim.evaluation.fields import DEPTHS, WORKLOADS, devices_of
@@ -12,11 +9,10 @@ from sim.evaluation.setting import Setting
 from sim.evaluation.store import Results
 from sim.experiments.claims.headlines import in_words
 from sim.experiments.figures.captions import mini_batches
-from sim.experiments.figures.section import Section
 from sim.page import content
 from sim.page.chart import Axis, Chart, Panel, Series, colour_of
 from sim.page.content import Column, Figure, Page, Table, Text
-from sim.page.html import embedded, filled
+from sim.page.html import filled
 
 __all__ = ["Shown", "page_of"]
 
@@ -50,7 +46,7 @@ class Shown:
     Members
     -------
     name, title, about: of the exhibit. command: command that makes it again.
-    chart: chart of the page; None for the pictures. pictures: paths, empty for a table.
+    charts: charts, empty for a table. answer: its result in a sentence, or empty.
     sections: sections of the page, below the figures.
     """
 
@@ -58,9 +54,9 @@ class Shown:
     title: str
     about: str
     command: str
-    chart: Chart | None
-    pictures: list[Path]
-    sections: list[Section]
+    answer: str
+    charts: list[Chart]
+    sections: list[content.Section]
 
 
 def page_of(found: dict, setting: Setting, results: Results, shown: Sequence[Shown]) -> Page:
@@ -70,8 +66,10 @@ def page_of(found: dict, setting: Setting, results: Results, shown: Sequence[Sho
     """
     notes = sorted({note for outcome in results.values() if outcome.metrics
                     for note in outcome.metrics.get("notes") or ()})
-    figures = [part for each in shown for part in _figure(each)]
+    figures = [part for each in shown for part in _figures(each)]
     picture = _picture(found["headlines"])
+    if picture is None and figures:
+        picture = figures.pop(0)
     headlines = Table(
         ["system", "workload", "software", "over", Column("mean", "s"), "by data set"],
         [[row["system"].upper(), row["workload"], row["software"], row["base"], *in_words(row)]
@@ -83,13 +81,14 @@ def page_of(found: dict, setting: Setting, results: Results, shown: Sequence[Sho
                   "bl-paper, as in the paper; unfold the other three verdicts."]),
             _claims(found["claims"])]) if found["claims"] else None,
         content.Section("Figures", [Text([_SYSTEMS]), *figures]) if figures else None,
-        content.Section("Headlines", [headlines]) if picture else None,
-        content.Section("", [section.html for each in shown for section in each.sections]),
+        content.Section("Headlines", [headlines]) if found["headlines"] else None,
+        *(section for each in shown for section in each.sections),
         content.Section("Failed points", [
             Table(["point", "reason"], [[row["point"], row["error"]] for row in found["failed"]])
         ]) if found["failed"] else None,
         content.Section("Notes on the points", [Text(notes, bullets=True)]) if notes else None]
-    return Page("EmberNIC: the paper", _answer(found, shown), picture,
+    title = "the paper" if found["claims"] or len(shown) != 1 else shown[0].title
+    return Page(f"EmberNIC: {title}", _answer(found, shown), picture,
                 [section for section in sections if section and section.parts],
                 [*_setting_lines(found, setting), (
                     "chosen by us", "The paper names no mini-batch, window, cache size, node count "
@@ -99,15 +98,15 @@ def page_of(found: dict, setting: Setting, results: Results, shown: Sequence[Sho
 
 
 def _answer(found: dict, shown: Sequence[Shown]) -> str:
-    """Return the answer: the tally of the claims, and the headline of the paper; else the titles of
-    the figures."""
+    """Return the answer: the tally of the claims, and the headline of the paper; else the answers
+    or titles of the figures."""
     first = next((row for row in found["headlines"] if row["mean"] is not None), None)
     said = _tally(found["claims"]) if found["claims"] else ""
     if first is not None:
         faster = "serves a mini-batch" if first["workload"] == "inference" else "trains"
         said += (f" {first['system'].upper()} {faster} {first['mean']:.2f} times as fast as "
                  f"{first['base']}, both with {first['software']} software.")
-    return said.strip() or ". ".join(each.title for each in shown) + "."
+    return said.strip() or " ".join(each.answer or f"{each.title}." for each in shown)
 
 
 def _tally(claims: Sequence[dict]) -> str:
@@ -147,24 +146,9 @@ def _picture(headlines: Sequence[dict]) -> Figure | None:
                   ) if panels else None
 
 
-def _figure(shown: Shown) -> list[Figure | Markup]:
+def _figures(shown: Shown) -> list[Figure]:
     about = f"{shown.about} Values: {shown.name}.csv.".strip()
-    if shown.chart is not None:
-        return [Figure(shown.chart, about, shown.command)]
-    return [filled(_PICTURES, {
-        "shown": shown, "about": about, "images": [embedded(path) for path in shown.pictures]
-    })] if shown.pictures else []
-
-
-_PICTURES = """\
-<figure id="{{ shown.name }}">
-<h3>{{ shown.name }}: {{ shown.title }}</h3>
-{% for image in images %}
-<img src="{{ image }}" alt="{{ shown.title }}">
-{% endfor %}
-<figcaption>{{ about }} Command: <code>{{ shown.command }}</code></figcaption>
-</figure>
-"""
+    return [Figure(chart, about, shown.command) for chart in shown.charts]
 
 
 def _seeds(found: dict, setting: Setting) -> str:

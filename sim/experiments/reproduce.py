@@ -26,6 +26,7 @@ from sim.experiments.figures.row import COLUMNS
 from sim.experiments.page import Shown, page_of
 from sim.files.identity import sources_of
 from sim.page.html import render
+from sim.page.png import write_png
 from sim.page.rows import csv_text
 
 __all__ = ["SCHEMA", "points_of", "reproduce"]
@@ -85,11 +86,13 @@ def _write(shown: Exhibit, setting: Setting, results: Results, folder: Path,
            command: str) -> Shown:
     """Write the pictures and the CSV file of a figure, or the CSV file of a table."""
     rows = shown.rows(setting, results)
-    pictures = shown.pictures(setting, results, rows, folder)
+    charts = shown.charts(setting, results, rows)
+    for chart in charts:
+        write_png(chart, folder / f"{chart.name}.png")
     write_whole(str(folder / f"{shown.name}.csv"), csv_text(rows, COLUMNS))
     return Shown(shown.name, shown.title, shown.about,
                  f"python -m sim reproduce {shown.name}{command} --output DIR",
-                 shown.chart(setting, results, rows), pictures,
+                 shown.answer(setting, results, rows), charts,
                  shown.sections(setting, results, rows))
 
 

@@ -11,7 +11,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#0
 DIVERGING = ("#B34700", "#F1A15F", "#F2F2F2", "#67A9CF", "#0B5394")
 """Colours of a shade from worse, through equal, to better."""
 
-_KINDS = ("bar", "line", "point")
+_KINDS = ("bar", "line", "point", "cell")
 
 _OF_SYSTEM = dict(zip(("bl-tuned", "ga", "en", "fs", "rc", "sc", "lc"), COLOURS)) | {
     "nic": "#F0E442"}
@@ -52,11 +52,12 @@ class Shade:
     Members
     -------
     axis: label, ticks and names; ``bounds`` are required, and the axis is linear. colours: colours
-    at equal distances, lowest first.
+    at equal distances, lowest first. bar: whether the bar is drawn.
     """
 
     axis: Axis
     colours: Sequence[str] = DIVERGING
+    bar: bool = True
 
     def __post_init__(self) -> None:
         if self.axis.bounds is None or self.axis.log:
@@ -69,13 +70,14 @@ class Series:
 
     Members
     -------
-    name: text of the legend. kind: ``bar``, ``line`` (with markers) or ``point`` (markers alone).
+    name: text of the legend. kind: ``bar``, ``line`` (with markers), ``point`` (markers alone) or
+        ``cell`` (a field for each pair of texts, coloured by ``shades``).
     x, y: positions, of equal length; a missing value is None. Texts make the axis categorical.
     low, high: ends of the intervals of the values (y, or x if the panel is horizontal), or empty.
     colour: a colour, or a colour for each value. shades: numbers that choose the colours of points
-        instead, see :attr:`Panel.shade`; empty for ``colour``.
+        and cells instead, see :attr:`Panel.shade`; empty for ``colour``.
     marker: ``circle``, ``diamond``, ``ring`` (hollow diamond), ``tick`` (short line across a bar),
-        or empty for a line without markers.
+        or empty for a line without markers. dotted: whether the line is dotted.
     base: ends of bars that do not begin at 0, or empty.
     labels: texts at the values, or empty. notes: further text of each value on hover, or empty.
     legend: whether the legend contains the series.
@@ -90,6 +92,7 @@ class Series:
     colour: str | Sequence[str] = COLOURS[0]
     shades: Sequence[float] = ()
     marker: str = "circle"
+    dotted: bool = False
     base: Sequence[float] = ()
     labels: Sequence[str] = ()
     notes: Sequence[str] = ()
@@ -114,7 +117,7 @@ class Panel:
     stacked: whether bars of one category are stacked. level: value with a dotted line, or None: of
         the x axis if ``horizontal``, else of the y axis.
     shade: colours of the series with ``shades``, or None.
-    note: a line of text below the panel.
+    note: a line of text below the panel. height: in place of the chart's, or None.
     """
 
     title: str = ""
@@ -126,6 +129,7 @@ class Panel:
     level: float | None = None
     shade: Shade | None = None
     note: str = ""
+    height: float | None = None
 
     @property
     def room(self) -> float | None:

@@ -1,11 +1,8 @@
 """Pages as HTML: one file that a browser opens from disk, without a network."""
 
-import base64
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -14,7 +11,7 @@ from markupsafe import Markup
 from sim.page.content import Cell, Column, Figure, Page, Table, Text
 from sim.page.traces import figure_of
 
-__all__ = ["embedded", "filled", "render"]
+__all__ = ["filled", "render"]
 
 
 @cache
@@ -32,11 +29,6 @@ def _environment() -> jinja2.Environment:
 def filled(template: str, values: Mapping[str, Any]) -> Markup:
     """Return a Jinja template with its fields; values that are not ``Markup`` are escaped."""
     return Markup(_environment().from_string(template).render(values).strip())
-
-
-def embedded(picture: str | PathLike[str]) -> str:
-    """Return a PNG as a data URL."""
-    return "data:image/png;base64," + base64.b64encode(Path(picture).read_bytes()).decode()
 
 
 def render(page: Page) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import ceil
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ if TYPE_CHECKING:  # slow to load
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-__all__ = ["canvas_of", "grid", "save", "write_png"]
+__all__ = ["canvas_of", "write_png"]
 
 _WIDEST = 0.97
 """Share of a picture's width that its title may take; a longer title is set in smaller type."""
@@ -22,51 +21,38 @@ _MARKERS = {"circle": "o", "diamond": "D", "ring": "D", "": ""}
 
 
 def write_png(chart: Chart, path: str | PathLike[str]) -> None:
-    """Draw ``chart`` to ``path``."""
-    save(canvas_of(chart), path)
+    """Draw ``chart`` to ``path``; its suffix may also be ``.svg`` or ``.pdf``."""
+    write_picture(canvas_of(chart), path, dpi=110, metadata={"Software": None} if str(
+        path).endswith(".png") else {})
 
 
 def canvas_of(chart: Chart) -> Canvas:
-    """Return a chart as a canvas of Matplotlib."""
-    return grid(chart.columns, ceil(len(chart.panels) / chart.columns), chart.title, chart.setting,
-                [lambda axes, panel=panel: _fill(axes, panel) for panel in chart.panels],
-                chart.height)
-
-
-def save(canvas: Canvas, path: str | PathLike[str]) -> None:
-    """Write a canvas."""
-    write_picture(canvas, path, dpi=110, metadata={"Software": None})
-
-
-def grid(columns: int, rows: int, title: str, setting: str,
-         draw: Sequence[Callable[[Axes], None]], height: float = 2.6,
-         width: float = 3.6) -> Canvas:
-    """Return a canvas of panels, filled row by row by the functions ``draw``.
-
-    Values that all panels share are in ``title`` and, below it, in ``setting``.
-    """
+    """Return a chart as a canvas of Matplotlib, its panels row by row."""
     from matplotlib.figure import Figure
 
-    canvas = Figure(figsize=(max(7.0, width * columns), 1.3 + height * rows),
-                    layout="constrained")
-    panels = canvas.subplots(rows, columns, squeeze=False)
+    columns = chart.columns
+    heights = [max(panel.height or chart.height for panel in chart.panels[at:at + columns])
+               for at in range(0, len(chart.panels), columns)]
+    canvas = Figure(figsize=(max(7.0, 3.6 * columns), 1.3 + sum(heights)), layout="constrained")
+    panels = canvas.subplots(len(heights), columns, squeeze=False, height_ratios=heights)
     handles = {}
-    for axes, fill in zip(panels.flat, draw):
+    for axes, panel in zip(panels.flat, chart.panels):
         axes.grid(axis="y", color="0.9")
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(labelsize=9)
-        fill(axes)
+        _fill(axes, panel)
         handles |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels())}
-    for axes in panels.flat[len(draw):]:
+    for axes in panels.flat[len(chart.panels):]:
         axes.remove()
     if len(handles) > 1:
         canvas.legend(handles.values(), handles.keys(), loc="outside lower center",
                       ncols=min(len(handles), 2 * columns + 1), fontsize=9, frameon=False)
-    heading = canvas.suptitle(f"{title}\n\n", fontsize=12, fontweight="bold")
+    heading = canvas.suptitle(f"{chart.title}\n\n", fontsize=12, fontweight="bold")
     if (share := heading.get_window_extent().width / canvas.bbox.width) > _WIDEST:
         heading.set_fontsize(12 * _WIDEST / share)
-    canvas.text(0.5, 1 - 0.33 / canvas.get_figheight(), setting, ha="center", va="top", fontsize=9)
+    canvas.text(0.5, 1 - 0.33 / canvas.get_figheight(), chart.setting, ha="center", va="top",
+                fontsize=9)
     return canvas
 
 
@@ -84,6 +70,8 @@ def _fill(axes: Axes, panel: Panel) -> None:
             wide = 0.75 / len(bars) if apart else 0.75
             shift = (bars.index(each) - (len(bars) - 1) / 2) * wide if apart else 0.0
             _bars(axes, each, panel, wide, shift, floor)
+        elif each.kind == "cell":
+            _cells(axes, each, panel)
         else:
             _points(axes, each, panel)
     if panel.level is not None:
@@ -149,7 +137,8 @@ def _points(axes: Axes, series: Series, panel: Panel) -> None:
               markersize={"tick": 16, "ring": 8}.get(series.marker, 4.5),
               fillstyle="none" if series.marker == "ring" else "full",
               markeredgewidth=1.5 if series.marker in ("tick", "ring") else 1,
-              linestyle="-" if series.kind == "line" else "none", linewidth=1.4)
+              linestyle=":" if series.dotted else "-" if series.kind == "line" else "none",
+              linewidth=1.4)
     reach = _reach(series, list(series.x if panel.horizontal else series.y))
     if reach is not None:
         axes.errorbar(xs, ys, **{"xerr" if panel.horizontal else "yerr": [
@@ -159,6 +148,33 @@ def _points(axes: Axes, series: Series, panel: Panel) -> None:
         if series.labels:
             axes.annotate(series.labels[at], (x, y), (0, 5), textcoords="offset points",
                           fontsize=7, ha="center")
+
+
+def _cells(axes: Axes, series: Series, panel: Panel) -> None:
+    """Draw a field for each value, with its label."""
+    assert panel.shade is not None
+    colour = _colours(panel.shade)
+    places = [[names.index(value) for value in values] for values in (series.x, series.y)
+              for names in [list(dict.fromkeys(values))]]
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+    axes.barh(places[1], 1, 1, left=[x - 0.5 for x in places[0]], edgecolor="white", linewidth=1.5,
+              color=[colour(value) for value in series.shades])
+    for x, y, label, shade in zip(*places, series.labels, series.shades):
+        dark = sum(colour(shade)[:3]) < 1.5
+        axes.text(x, y, label, ha="center", va="center", fontsize=8,
+                  color="white" if dark else "black")
+    axes.set_ylim(max(places[1]) + 0.5, -0.5)
+    axes.set_xlim(-0.5, max(places[0]) + 0.5)
+
+
+def _colours(shade: Shade) -> Callable[[float], tuple]:
+    """Return the colour of a value, as red, green, blue and opacity."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    low, high = shade.axis.bounds or (0, 1)
+    colours = LinearSegmentedColormap.from_list("", shade.colours)
+    return lambda value: colours((value - low) / (high - low))
 
 
 def _shaded(axes: Axes, series: Series, shade: Shade, xs: list, ys: list,

@@ -25,7 +25,7 @@ def figure_of(panel: Panel) -> dict[str, Any]:
                    "font": {"size": 11}, "traceorder": "normal"},
         "showlegend": sum(each.legend for each in panel.series) > 1,
         "xaxis": _axis(panel.x, panel.series, "x"), "yaxis": _axis(panel.y, panel.series, "y")}
-    if panel.horizontal:
+    if panel.horizontal or any(each.kind == "cell" for each in panel.series):
         layout["yaxis"] |= {"autorange": "reversed"}
     if (room := panel.room) is not None:
         layout["xaxis" if panel.horizontal else "yaxis"]["range"] = [0, room]
@@ -70,6 +70,8 @@ def _narrow(series: Sequence[Series], along: str) -> bool:
 
 def _trace(series: Series, panel: Panel) -> dict[str, Any]:
     """Return the trace of a series."""
+    if series.kind == "cell":
+        return _cells(series, panel)
     bar = series.kind == "bar"
     along = "x" if panel.horizontal else "y"
     axis, place = (panel.x, "y") if panel.horizontal else (panel.y, "x")
@@ -101,7 +103,8 @@ def _trace(series: Series, panel: Panel) -> dict[str, Any]:
         if series.marker in ("tick", "ring"):
             trace["marker"]["line"] = {"width": 2, "color": colour}
         if series.kind == "line":
-            trace["line"] = {"color": colour, "width": 2}
+            trace["line"] = {"color": colour, "width": 2,
+                             "dash": "dot" if series.dotted else "solid"}
     if series.shades and panel.shade is not None:
         trace["marker"] |= _shaded(series, panel.shade)
     if series.high:
@@ -113,6 +116,18 @@ def _trace(series: Series, panel: Panel) -> dict[str, Any]:
     return trace
 
 
+def _cells(series: Series, panel: Panel) -> dict[str, Any]:
+    """Return the trace of cells; cells without a value are empty."""
+    assert panel.shade is not None
+    return {"type": "heatmap", "name": escape(series.name),
+            "x": [_text(value) for value in series.x], "y": [_text(value) for value in series.y],
+            "z": list(series.shades), "text": [escape(label) for label in series.labels] or None,
+            "texttemplate": "%{text}" if series.labels else "", "xgap": 2, "ygap": 2,
+            "customdata": [_more(series, at) for at in range(len(series.x))],
+            "hovertemplate": "%{x}<br>%{y}<br>%{text}%{customdata}<extra></extra>",
+            **_scale_of(panel.shade, "z")}
+
+
 def _text(value: Any) -> Any:
     """Return a category as Plotly shows it; numbers are unchanged."""
     return escape(value).replace("\n", "<br>") if isinstance(value, str) else value
@@ -120,13 +135,18 @@ def _text(value: Any) -> Any:
 
 def _shaded(series: Series, shade: Shade) -> dict[str, Any]:
     """Return the colours of points, and their colour bar."""
+    return {"color": list(series.shades), **_scale_of(shade, "c"),
+            "size": 11, "line": {"width": 1, "color": "#444444"}}
+
+
+def _scale_of(shade: Shade, letter: str) -> dict[str, Any]:
+    """Return the colours of a shade, and its bar. ``letter``: of the colours, c or z."""
     axis, last = shade.axis, len(shade.colours) - 1
     low, high = axis.bounds or (0, 1)
-    return {"color": list(series.shades), "cmin": low, "cmax": high, "showscale": True,
+    return {f"{letter}min": low, f"{letter}max": high, "showscale": shade.bar,
             "colorscale": [[at / last, colour] for at, colour in enumerate(shade.colours)],
             "colorbar": {"title": {"text": escape(axis.label), "side": "right"}, "thickness": 12,
-                         **_ticks(axis)},
-            "size": 11, "line": {"width": 1, "color": "#444444"}}
+                         **_ticks(axis)}}
 
 
 def _ticks(axis: Axis) -> dict[str, Any]:

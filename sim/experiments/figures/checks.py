@@ -2,45 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Canvas
 
 from sim.evaluation.setting import Setting
 from sim.evaluation.store import Results
 from sim.experiments.checks.check import Check, Comparison
 from sim.experiments.checks.every import comparisons
 from sim.experiments.figures.exhibit import Figure
-from sim.experiments.figures.picture import COLOURS, save
 from sim.experiments.figures.row import Row
-from sim.experiments.figures.section import Section
+from sim.page.chart import COLOURS, Axis, Chart, Panel, Series
+from sim.page.content import Column, Section, Table, Text
 
 __all__ = ["EXHIBIT"]
 
-_TABLE = """\
-<h2>{{ title }}</h2>
-<p>{{ tally }} No constant of a profile is derived from a source for checks
-(<code>host/measurements/sources.toml</code>).</p>
-<table>
-<tr><th>quantity</th><th>ours</th><th>theirs</th><th>error</th><th>bound</th><th>good</th></tr>
-{% for each in comparisons %}
-<tr><th colspan="6">{{ each.title }}</th></tr>
-<tr><td colspan="6"><small>{{ each.where }}. Compared: {{ each.compared }}</small></td></tr>
-{% for row in each.rows %}
-<tr><td>{{ row.name }}</td><td class="n">{{ row.ours }}</td><td class="n">{{ row.theirs }}</td>
-<td class="n">{{ row.error }}</td><td class="n">{{ row.bound }}</td>
-<td>{% if row.good is none %}<span class="none">reported</span>
-{% elif row.good %}<span class="yes">yes</span>
-{% else %}<span class="no">no</span>{% endif %}</td></tr>
-{% endfor %}
-<tr><td colspan="6">{{ each.conclusion }}</td></tr>
-{% endfor %}
-</table>
-"""
-
 _LEAST, _MOST = 0.125, 8.0
-"""Ratios at the edges of the picture. A value outside is drawn at the edge, with its number."""
+"""Ratios at the edges of the chart. A value outside is drawn at the edge."""
+
+_COLUMNS = ("quantity", Column("ours", ",.4g"), Column("theirs", ",.4g"), "unit",
+            Column("error", "+.1%"), Column("bound", ".0%"), "within")
+
+_MARKS = ((False, "outside its bound", COLOURS[3]), (True, "within its bound", COLOURS[0]),
+          (None, "without a bound", COLOURS[7]))
 
 
 @dataclass(frozen=True)
@@ -52,30 +33,35 @@ class _Checks(Figure):
         return [row for each in comparisons() for check in each.checks
                 for row in _rows(each, check)]
 
-    def sections(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Section]:
-        """Return the table, with a conclusion for each comparison."""
+    def answer(self, setting: Setting, results: Results, rows: Sequence[Row]) -> str:
+        """Return the number of comparisons within their bounds, and the worst."""
         found = comparisons()
         judged = [each for each in found if each.good is not None]
-        good = sum(each.good is True for each in judged)
-        return [Section(_TABLE, {
-            "title": self.title,
-            "tally": f"{good} of {len(judged)} comparisons are within their bounds.",
-            "comparisons": [{
-                "title": each.title, "where": each.source.where, "compared": each.compared,
-                "conclusion": each.conclusion, "rows": [_words(check) for check in each.checks]}
-                for each in found]})]
+        worst = max(judged, key=lambda each: each.worst)
+        return (f"Our models are within their bounds in {sum(each.good is True for each in judged)}"
+                f" of {len(judged)} comparisons with published measurements; the largest miss is a "
+                f"factor of {worst.worst:.2f} ({worst.title}).")
 
-    def draw(self, setting: Setting, results: Results, rows: Sequence[Row],
-             path: str | Path) -> None:
-        """Draw ours over theirs; a bar is the bound, if there is one."""
+    def sections(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Section]:
+        """Return a table for each comparison, with its conclusion."""
+        return [Section(self.title, [Text([
+            "No constant of a profile is derived from a source for checks "
+            "(host/measurements/sources.toml)."])]), *(
+                Section(each.title, [
+                    Text([f"{each.source.where}. Compared: {each.compared}"]),
+                    Table(_COLUMNS, [[check.name, check.ours, check.theirs, check.unit, check.error,
+                                      check.bound, check.good] for check in each.checks]),
+                    Text([each.conclusion])]) for each in comparisons())]
+
+    def chart(self, setting: Setting, results: Results, rows: Sequence[Row]) -> Chart:
+        """Return ours over theirs, a line for each comparison and a point for each value."""
         found = comparisons()
-        lines = sum(len(each.checks) + 1 for each in found)
-        canvas = Canvas(figsize=(11, 1.2 + 0.2 * lines), layout="constrained")
-        axes = canvas.subplots()
-        _fill(axes, found)
-        canvas.suptitle(f"{self.name}: {self.title[0].lower()}{self.title[1:]}", fontsize=12,
-                        fontweight="bold")
-        save(canvas, path)
+        return Chart(name=self.name, title=self.heading, height=0.8 + 0.36 * len(found), panels=[
+            Panel(horizontal=True, level=1, series=[
+                _points(found, *mark) for mark in _MARKS], x=Axis(
+                    "ours over theirs", log=True, bounds=(0.9 * _LEAST, _MOST / 0.9),
+                    ticks=(0.125, 0.25, 0.5, 1, 2, 4, 8),
+                    names=("1/8", "1/4", "1/2", "1", "2", "4", "8")))])
 
 
 def _rows(each: Comparison, check: Check) -> list[Row]:
@@ -88,45 +74,21 @@ def _rows(each: Comparison, check: Check) -> list[Row]:
                 value=value, unit=unit) for system, value, unit in found]
 
 
-def _words(check: Check) -> dict:
-    return {"name": check.name, "ours": f"{check.ours:,.4g} {check.unit}",
-            "theirs": f"{check.theirs:,.4g} {check.unit}", "error": f"{check.error:+.1%}",
-            "bound": "" if check.bound is None else f"{check.bound:.0%}", "good": check.good}
-
-
-def _fill(axes: Axes, found: Sequence[Comparison]) -> None:
-    """Draw a line for each value, one comparison below the other."""
-    at, ticks, labels = 0, [], []
-    for each in found:
-        axes.text(_LEAST, at, f" {each.title}", va="center", fontsize=9, fontweight="bold")
-        at += 1
-        for check in each.checks:
-            ratio = check.ours / check.theirs
-            good = check.good
-            if check.bound is not None:
-                axes.barh(at, 2 * check.bound, 0.8, left=1 - check.bound, color="0.88")
-            axes.plot(min(_MOST, max(_LEAST, ratio)), at, marker="D" if check.bound else "o",
-                      markersize=6 if check.bound else 4,
-                      color=COLOURS[7] if good is None else COLOURS[0] if good else COLOURS[3])
-            axes.annotate(f"{check.error:+.0%}", (_MOST, at), (4, 0), va="center", fontsize=8,
-                          textcoords="offset points", annotation_clip=False)
-            ticks.append(at)
-            labels.append(check.name)
-            at += 1
-    axes.axvline(1, color="0.2", linewidth=1)
-    axes.set_xscale("log", base=2)
-    axes.set_xlim(_LEAST, _MOST)
-    axes.set_xticks([0.125, 0.25, 0.5, 1, 2, 4, 8], ["1/8", "1/4", "1/2", "1", "2", "4", "8"])
-    axes.set_yticks(ticks, labels, fontsize=8)
-    axes.set_ylim(at, -1)
-    axes.grid(axis="x", color="0.92")
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.set_xlabel("ours over theirs; diamonds have a bound (grey): blue within, red outside; "
-                    "circles have no bound", fontsize=9)
+def _points(found: Sequence[Comparison], good: bool | None, name: str, colour: str) -> Series:
+    """Return the values whose verdict is ``good``; comparisons without them have an empty place,
+    so that all comparisons keep their order."""
+    own = [(each, check) for each in found for check in each.checks if check.good is good]
+    return Series(
+        name=name, kind="point", colour=colour, marker="circle" if good is None else "diamond",
+        y=[each.name for each in found] + [each.name for each, _ in own],
+        x=[None] * len(found) + [
+            min(_MOST, max(_LEAST, check.ours / check.theirs)) for _, check in own],
+        notes=[""] * len(found) + [
+            f"{check.name}: ours {check.ours:,.4g} {check.unit}, theirs {check.theirs:,.4g} "
+            f"({check.error:+.0%})" for _, check in own])
 
 
 EXHIBIT = _Checks(
     "checks", "Our models against published measurements",
     about="Published measurements of kernels, collectives, inference, scaling and a slow network, "
-          "against the models of the evaluation.")
+          "against the models of the evaluation. A value beyond the axis is drawn at its edge.")

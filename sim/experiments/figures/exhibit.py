@@ -7,15 +7,14 @@ To add a figure or table, write a module in this folder with an `EXHIBIT`, and a
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from sim.evaluation.point import Point, Task
 from sim.evaluation.setting import Setting
 from sim.evaluation.store import Results
 from sim.experiments.figures.row import Row
-from sim.experiments.figures.section import Section, section_of_rows
 from sim.page.chart import Chart
-from sim.page.png import write_png
+from sim.page.content import Column, Section, Text
+from sim.page.content import Table as PageTable
 
 __all__ = ["Exhibit", "Figure", "Table"]
 
@@ -48,44 +47,38 @@ class Exhibit(ABC):
     def rows(self, setting: Setting, results: Results) -> list[Row]:
         """Return the rows of the CSV file; rows of a failed point have no value."""
 
+    def answer(self, setting: Setting, results: Results, rows: Sequence[Row]) -> str:
+        """Return the result in a sentence for a page without claims; empty for the title."""
+        return ""
+
     def sections(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Section]:
         """Return the sections of the page below the figures."""
         return []
 
-    def chart(self, setting: Setting, results: Results, rows: Sequence[Row]) -> Chart | None:
-        """Return the chart that the page draws; None for the PNG of its pictures."""
-        return None
-
-    def pictures(self, setting: Setting, results: Results, rows: Sequence[Row],
-                 folder: Path) -> list[Path]:
-        """Draw the pictures into ``folder``, and return their paths."""
+    def charts(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Chart]:
+        """Return the charts, under the heading ``Figures`` of the page."""
         return []
 
 
 class Figure(Exhibit):
-    """An exhibit with a picture, under the heading ``Figures`` of the page.
+    """An exhibit with a chart, named like the exhibit."""
 
-    A subclass has :meth:`chart`, which the page draws, or :meth:`draw`, whose PNG is on the page.
-    """
+    @abstractmethod
+    def chart(self, setting: Setting, results: Results, rows: Sequence[Row]) -> Chart:
+        """Return the chart."""
 
-    def draw(self, setting: Setting, results: Results, rows: Sequence[Row],
-             path: str | Path) -> None:
-        """Draw to ``path``, a PNG."""
-        chart = self.chart(setting, results, rows)
-        assert chart is not None
-        write_png(chart, path)
-
-    def pictures(self, setting: Setting, results: Results, rows: Sequence[Row],
-                 folder: Path) -> list[Path]:
-        """Draw its picture, named like the figure."""
-        path = folder / f"{self.name}.png"
-        self.draw(setting, results, rows, path)
-        return [path]
+    def charts(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Chart]:
+        """Return its chart."""
+        return [self.chart(setting, results, rows)]
 
     @property
     def heading(self) -> str:
         """The first line of the picture."""
         return f"{self.name}: {self.title}"
+
+
+_COLUMNS = ("system", "data set", Column("nodes", "d"), Column("mini-batch", ",d"), "software",
+            "metric", Column("value", ".3f"))
 
 
 class Table(Exhibit):
@@ -97,4 +90,7 @@ class Table(Exhibit):
 
     def sections(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Section]:
         """Return a section with all rows."""
-        return [section_of_rows(self.title, rows, self.notes())]
+        return [Section(self.title, [
+            PageTable(_COLUMNS, [[row.system, row.dataset, row.nodes, row.mini_batch, row.profile,
+                                  row.metric, row.value] for row in rows]),
+            Text([f"{name}: {text}." for name, text in self.notes()])])]

@@ -8,30 +8,13 @@ from sim.evaluation.store import Results
 from sim.experiments.figures.captions import mini_batches, of_samples
 from sim.experiments.figures.exhibit import Figure
 from sim.experiments.figures.row import Row
-from sim.experiments.figures.section import Section
 from sim.experiments.figures.similarity import compared, similarities
 from sim.page.chart import COLOURS, Axis, Chart, Panel, Series
+from sim.page.content import Column, Section, Table
 
 __all__ = ["EXHIBIT"]
 
 _SHOWN = ("graph", "greedy", "file")
-
-_WAYS = """\
-<h2>Ways to form mini-batches</h2>
-<p>On the same windows of 16 mini-batches, averaged until drained. Time saved is that of
-<code>bl-paper</code> per mini-batch; <code>python -m sim batching</code> measures the cost of each
-algorithm.</p>
-<table>
-<tr><th>data set</th><th>algorithm</th><th>unique keys</th><th>saved</th>
-<th>time saved, us</th></tr>
-{% for row in rows %}
-<tr><td>{{ row.dataset }}</td><td>{{ row.algorithm }}{{ " (saves most)" if row.wins }}</td>
-<td class="n">{{ "%.0f" | format(row.unique_keys) }}</td>
-<td class="n">{{ "%.1f%%" | format(100 * row.saved) }}</td>
-<td class="n">{{ row.time_saved }}</td></tr>
-{% endfor %}
-</table>
-"""
 
 
 @dataclass(frozen=True)
@@ -82,22 +65,27 @@ class _Similarity(Figure):
 
     def sections(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Section]:
         """Return a table of the algorithms: savings and cost."""
-        return [Section(_WAYS, {"rows": _ways(setting, results)})]
+        return [Section("Ways to form mini-batches", [Table(
+            ["data set", "algorithm", Column("unique keys", ",.0f"), Column("saved", ".1%"),
+             Column("time saved, us", ",.0f")], _ways(setting, results),
+            "On the same windows of 16 mini-batches, averaged until drained. Time saved is that of "
+            "bl-paper per mini-batch; python -m sim batching measures the cost of each "
+            "algorithm.")])]
 
 
-def _ways(setting: Setting, results: Results) -> list[dict]:
+def _ways(setting: Setting, results: Results) -> list[list]:
     rows = []
     for dataset in setting.datasets:
         found = compared(setting, dataset)
         best = max(row["saved"] for row in found)
         for row in found:
-            saved = "n/a"
+            saved = None
             if row["algorithm"] == "graph":
                 plain, graph = (results.value(setting.point(dataset, system), "interval_us")
                                 for system in ("bl-paper", "ga"))
-                saved = "n/a" if plain is None or graph is None else f"{plain - graph:.0f}"
-            rows.append(row | {"dataset": dataset, "wins": row["saved"] == best,
-                               "time_saved": saved})
+                saved = None if plain is None or graph is None else plain - graph
+            rows.append([dataset, row["algorithm"] + " (saves most)" * (row["saved"] == best),
+                         row["unique_keys"], row["saved"], saved])
     return rows
 
 

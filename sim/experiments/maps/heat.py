@@ -1,98 +1,74 @@
-"""Pictures of the phase map: heat maps of cells, and claims by cell."""
+"""Charts of the phase map: heat maps of cells, and claims by cell."""
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
+from math import log2
 
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure as Canvas
-
-from sim.experiments.figures.picture import save
 from sim.experiments.maps.cells import LINKS, MINI_BATCHES, OPERATORS, Cell
 from sim.experiments.maps.verdicts import JUDGED, RATIOS, agreeing
+from sim.page.chart import Axis, Chart, Panel, Series, Shade
 
-__all__ = ["heat_maps"]
+__all__ = ["claims_chart", "heat_chart"]
 
 _WIDEST = 3.0
 """Speedup with the deepest colour; its inverse has the deepest colour of slowdowns."""
 
-_VERDICTS = ListedColormap(["#F4D9C8", "#0072B2"])
+_SPEEDUPS = Shade(Axis(bounds=(-log2(_WIDEST), log2(_WIDEST))), bar=False)
+_COUNTS = Shade(Axis(bounds=(0, 1)), ("#F7FBFF", "#08519C"), bar=False)
+_VERDICTS = Shade(Axis(bounds=(0, 1)), ("#F4D9C8", "#0072B2"), bar=False)
 
 
-def heat_maps(title: str, caption: str, found: Mapping[Cell, Mapping[str, bool | None]],
-              ratios: Mapping[Cell, Mapping[str, float | None]], path: str | Path) -> None:
-    """Draw the cells of one data set.
+def heat_chart(name: str, setting: str, found: Mapping[Cell, Mapping[str, bool | None]],
+               ratios: Mapping[Cell, Mapping[str, float | None]]) -> Chart:
+    """Return the cells of a data set: a row of panels for each operator time shows the share of
+    agreeing claims and each speedup.
 
-    A row of panels for each operator time shows the number of agreeing claims and each speedup. The
-    last panel shows every claim in every cell.
-
-    Parameters
-    ----------
-    found: verdicts by claim. ratios: speedups by name. path: the PNG.
+    Parameters: ``name``, of the chart; ``setting``, values that all cells share; ``found``,
+    verdicts by claim; ``ratios``, speedups by name.
     """
-    names = [ratio.name for ratio in RATIOS]
-    canvas = Canvas(figsize=(3.1 * (1 + len(names)), 3.1 * len(OPERATORS) + 0.26 * len(JUDGED) + 3),
-                    layout="constrained")
-    upper, lower = canvas.subfigures(2, 1, height_ratios=(
-        3.1 * len(OPERATORS), 0.26 * len(JUDGED) + 2))
-    panels = upper.subplots(len(OPERATORS), 1 + len(names), squeeze=False)
-    for row, operator in zip(panels, OPERATORS):
+    panels = []
+    for operator in OPERATORS:
         cells = [cell for cell in found if cell.operator == operator]
+        at = f"\noperator {operator} us"
         counts = {cell: agreeing(found[cell]) for cell in cells}
-        _heat(row[0], {cell: agree / judged if judged else None
-                       for cell, (agree, judged) in counts.items()},
-              lambda cell, value, counts=counts: f"{counts[cell][0]}/{counts[cell][1]}",
-              "Blues", (0, 1))
-        row[0].set_title(f"claims that agree,\noperator {operator} us", fontsize=9)
-        for axes, name in zip(row[1:], names):
-            _heat(axes, {cell: None if (value := ratios[cell][name]) is None else np.log2(value)
-                         for cell in cells},
-                  lambda cell, value: f"{2 ** value:.2f}x", "PuOr",
-                  (-np.log2(_WIDEST), np.log2(_WIDEST)))
-            axes.set_title(f"{name},\noperator {operator} us", fontsize=9)
-    _claims(lower.subplots(), found)
-    canvas.suptitle(f"{title}\n", fontsize=12, fontweight="bold")
-    canvas.text(0.5, 1 - 0.36 / canvas.get_figheight(), caption, ha="center", va="top", fontsize=9)
-    save(canvas, path)
+        panels.append(_panel(f"claims that agree,{at}", {
+            cell: (agree / judged, f"{agree}/{judged}")
+            for cell, (agree, judged) in counts.items() if judged}, _COUNTS))
+        for ratio in RATIOS:
+            values = {cell: value for cell in cells
+                      if (value := ratios[cell][ratio.name]) is not None}
+            panels.append(_panel(f"{ratio.name},{at}", {
+                cell: (log2(value), f"{value:.2f}x") for cell, value in values.items()},
+                _SPEEDUPS))
+    return Chart(name=name, title=name.replace("_", " "), setting=setting, panels=panels,
+                 columns=1 + len(RATIOS), height=3.0)
 
 
-def _heat(axes: Axes, values: Mapping[Cell, float | None],
-          said: Callable[[Cell, float], str], colours: str, limits: tuple[float, float]) -> None:
-    """Draw a panel: a column for each link, a row for each mini-batch; cells without values are
-    white."""
-    grid = np.full((len(MINI_BATCHES), len(LINKS)), np.nan)
-    for cell, value in values.items():
-        if value is None:
-            continue
-        place = MINI_BATCHES.index(cell.mini_batch), LINKS.index(cell.link)
-        grid[place] = value
-        deep = abs(value - limits[0] - (limits[1] - limits[0]) / 2) > 0.33 * (limits[1] - limits[0])
-        dark = deep and (colours != "Blues" or value > limits[0] + 0.6 * (limits[1] - limits[0]))
-        axes.text(place[1], place[0], said(cell, value), ha="center", va="center", fontsize=8,
-                  color="white" if dark else "black")
-    axes.imshow(grid, cmap=colours, vmin=limits[0], vmax=limits[1], aspect="auto")
-    axes.set_xticks(range(len(LINKS)), map(str, LINKS), fontsize=8)
-    axes.set_yticks(range(len(MINI_BATCHES)), [f"{size:,}" for size in MINI_BATCHES], fontsize=8)
-    axes.set_xlabel("Gb/s", fontsize=8)
-    axes.set_ylabel("mini-batch", fontsize=8)
-    axes.spines[:].set_visible(False)
+def _panel(title: str, values: Mapping[Cell, tuple[float, str]], shade: Shade) -> Panel:
+    """Return a column for each link and a row for each mini-batch; cells without a value are
+    empty."""
+    cells = sorted(values, key=lambda cell: (MINI_BATCHES.index(cell.mini_batch),
+                                             LINKS.index(cell.link)))
+    return Panel(title=title, shade=shade, x=Axis("link, Gb/s"), y=Axis("mini-batch"), series=[
+        Series(name=title, kind="cell", legend=False, x=[f"{cell.link}" for cell in cells],
+               y=[f"{cell.mini_batch:,}" for cell in cells],
+               shades=[values[cell][0] for cell in cells],
+               labels=[values[cell][1] for cell in cells])])
 
 
-def _claims(axes: Axes, found: Mapping[Cell, Mapping[str, bool | None]]) -> None:
-    """Draw every claim in every cell."""
-    cells: Sequence[Cell] = list(found)
-    grid = np.array([[np.nan if found[cell].get(name) is None else float(bool(found[cell][name]))
-                      for cell in cells] for name in JUDGED])
-    axes.imshow(grid, cmap=_VERDICTS, vmin=0, vmax=1, aspect="auto")
-    axes.set_yticks(range(len(JUDGED)), JUDGED, fontsize=8)
-    axes.set_xticks(range(len(cells)), [
-        f"{cell.operator} us, {cell.mini_batch:,}, {cell.link} Gb/s" for cell in cells],
-        rotation=90, fontsize=7)
-    axes.set_xticks(np.arange(len(cells) + 1) - 0.5, minor=True)
-    axes.set_yticks(np.arange(len(JUDGED) + 1) - 0.5, minor=True)
-    axes.grid(which="minor", color="white", linewidth=1.5)
-    axes.tick_params(which="minor", length=0)
-    axes.spines[:].set_visible(False)
-    axes.set_title("which claims agree (blue) and which do not (light), eager software, against "
-                   "bl-paper; white: not measured", fontsize=9)
+def claims_chart(name: str, setting: str,
+                 found: Mapping[Cell, Mapping[str, bool | None]]) -> Chart:
+    """Return every claim in every cell of a data set; the parameters are those of
+    :func:`heat_chart`."""
+    panels = []
+    for operator in OPERATORS:
+        judged = [(claim, cell, verdict) for claim in JUDGED for cell in found
+                  if cell.operator == operator and (verdict := found[cell].get(claim)) is not None]
+        panels.append(Panel(
+            title=f"operator {operator} us: yes, the claim agrees; no, it does not",
+            shade=_VERDICTS, height=1.5 + 0.26 * len(JUDGED), series=[Series(
+                name="claims", kind="cell", legend=False,
+                x=[f"{cell.mini_batch:,}, {cell.link} Gb/s" for _, cell, _ in judged],
+                y=[claim for claim, *_ in judged], shades=[float(each) for *_, each in judged],
+                labels=["yes" if each else "no" for *_, each in judged])],
+            x=Axis("mini-batch, link"), y=Axis("claim, eager software, against bl-paper")))
+    return Chart(name=name, title=name.replace("_", " "), setting=setting, panels=panels)

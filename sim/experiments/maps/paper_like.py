@@ -8,30 +8,14 @@ from sim.evaluation.point import Point
 from sim.evaluation.setting import BASES, FULL_SYSTEMS, SETTINGS, Setting, like
 from sim.evaluation.store import Results
 from sim.experiments.claims.headlines import headlines, in_words
-from sim.experiments.figures.exhibit import Table
+from sim.experiments.figures.exhibit import Exhibit
 from sim.experiments.figures.row import Row
-from sim.experiments.figures.section import Section
+from sim.page.content import Column, Section, Table
 
 __all__ = ["EXHIBIT"]
 
-_SECTION = """\
-<h2>{{ title }}</h2>
-<p><b>paper-like</b>: {{ said }}. All its figures and claims: <code>python -m sim
-reproduce --setting paper-like --output DIR</code></p>
-<table>
-<tr><th></th><th>workload</th><th>software</th><th>over</th>
-{% for name in names %}<th>{{ name }}</th><th>by data set</th>{% endfor %}</tr>
-{% for row in rows %}
-<tr><td>{{ row.system }}</td><td>{{ row.workload }}</td><td>{{ row.software }}</td>
-<td>{{ row.base }}</td>
-{% for mean, each in row.found %}<td class="n">{{ mean }}</td><td>{{ each }}</td>{% endfor %}</tr>
-{% endfor %}
-</table>
-"""
-
-
 @dataclass(frozen=True)
-class _PaperLike(Table):
+class _PaperLike(Exhibit):
     """The full system in both settings."""
 
     def points(self, setting: Setting) -> list[Point]:
@@ -57,12 +41,14 @@ class _PaperLike(Table):
         """Return the headlines side by side."""
         settings = _settings(setting)
         found = [headlines(own, results) for own in settings.values()]
-        return [Section(_SECTION, {
-            "title": self.title, "names": list(settings),
-            "said": settings["paper-like"].in_words(), "rows": [
-                {name: each[0][name] for name in ("workload", "software", "base")}
-                | {"system": each[0]["system"].upper(), "found": list(map(in_words, each))}
-                for each in zip(*found)]})]
+        return [Section(self.title, [Table(
+            ["system", "workload", "software", "over", *(
+                part for name in settings for part in (Column(name, "s"), f"{name}, by data set"))],
+            [[each[0]["system"].upper(), *(each[0][name] for name in (
+                "workload", "software", "base")), *(part for row in each for part in in_words(row))]
+             for each in zip(*found)],
+            f"paper-like: {settings['paper-like'].in_words()}. All its figures and claims: "
+            "python -m sim reproduce --setting paper-like --output DIR")])]
 
 
 def _settings(setting: Setting) -> dict[str, Setting]:

@@ -2,42 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
 from sim.evaluation.store import Results
 from sim.experiments.figures.exhibit import Exhibit
 from sim.experiments.figures.row import Row
-from sim.experiments.figures.section import Section
 from sim.experiments.maps.cells import INFERENCE, TRAINING, Cell, cells_of, points_of
-from sim.experiments.maps.heat import heat_maps
+from sim.experiments.maps.heat import claims_chart, heat_chart
 from sim.experiments.maps.verdicts import JUDGED, RATIOS, Ratio, agreeing, ratio, verdicts
+from sim.page.chart import Chart
+from sim.page.content import Section, Table
 
 __all__ = ["EXHIBIT", "best"]
 
 _BEST = 5
 """Settings in the page's table."""
-
-_SECTION = """\
-<h2>{{ title }}</h2>
-<p>One seed and one window per point. Compositions in inference: {{ inference }}; in training:
-{{ training }}. Claims judged, with eager software against <code>bl-paper</code>: {{ judged }}.
-<code>phase_map.csv</code> contains the verdicts and speedups of each cell.</p>
-<table>
-<tr><th>where most claims agree, over all data sets</th><th>agree</th></tr>
-{% for name, agree in best %}
-<tr><td>{{ name }}</td><td class="n">{{ agree }}</td></tr>
-{% endfor %}
-</table>
-<table>
-<tr><th>data set</th><th>full system over a baseline</th><th>faster in</th></tr>
-{% for dataset, name, count in wins %}
-<tr><td>{{ dataset }}</td><td>{{ name }}</td><td class="n">{{ count }}</td></tr>
-{% endfor %}
-</table>
-"""
-
 
 @dataclass(frozen=True)
 class _PhaseMap(Exhibit):
@@ -64,21 +44,19 @@ class _PhaseMap(Exhibit):
                      for of in RATIOS]
         return rows
 
-    def pictures(self, setting: Setting, results: Results, rows: Sequence[Row],
-                 folder: Path) -> list[Path]:
-        """Draw a picture for each data set."""
-        known, paths = _Known(setting, rows), []
+    def charts(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Chart]:
+        """Return two charts for each data set: agreeing claims and speedups, and every claim."""
+        known, charts = _Known(setting, rows), []
+        said = (f"{setting.nodes} nodes, one window after one of warm-up, seed {setting.seed}, NIC "
+                f"fidelity {setting.fidelity}, {setting.gpu}")
         for dataset in setting.datasets:
-            path = folder / f"{self.name}_{dataset}.png"
-            cells = list(cells_of(dataset))
-            heat_maps(f"{self.name}: {dataset}",
-                      f"{setting.nodes} nodes, one window after one of warm-up, seed "
-                      f"{setting.seed}, NIC fidelity {setting.fidelity}, {setting.gpu}",
-                      {cell: known.verdicts(cell) for cell in cells},
-                      {cell: {of.name: known.ratio(cell, of) for of in RATIOS}
-                       for cell in cells}, path)
-            paths.append(path)
-        return paths
+            found = {cell: known.verdicts(cell) for cell in cells_of(dataset)}
+            name = f"{self.name}_{dataset}"
+            charts += [
+                heat_chart(name, said, found, {
+                    cell: {of.name: known.ratio(cell, of) for of in RATIOS} for cell in found}),
+                claims_chart(f"{name}_claims", said, found)]
+        return charts
 
     def sections(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Section]:
         """Return the settings where most claims agree, and how often the full system is faster."""
@@ -87,13 +65,16 @@ class _PhaseMap(Exhibit):
             for of in RATIOS:
                 values = [known.ratio(cell, of) for cell in cells_of(dataset)]
                 there = [value for value in values if value is not None]
-                wins.append((dataset, of.name,
-                             f"{sum(value > 1 for value in there)} of {len(there)} cells"))
+                wins.append([dataset, of.name,
+                             f"{sum(value > 1 for value in there)} of {len(there)} cells"])
         ranked = best({cell: known.verdicts(cell) for cell in _cells(setting)})
-        return [Section(_SECTION, {
-            "title": self.title, "inference": ", ".join(INFERENCE),
-            "training": ", ".join(TRAINING), "judged": ", ".join(JUDGED), "wins": wins,
-            "best": [(name, f"{agree} of {judged}") for name, agree, judged in ranked[:_BEST]]})]
+        return [Section(self.title, [
+            Table(["where most claims agree, over all data sets", "agree"], [
+                [name, f"{agree} of {judged}"] for name, agree, judged in ranked[:_BEST]]),
+            Table(["data set", "full system over a baseline", "faster in"], wins,
+                  "One seed and one window per point. Compositions in inference: "
+                  f"{', '.join(INFERENCE)}; in training: {', '.join(TRAINING)}. Claims judged, "
+                  f"with eager software against bl-paper: {', '.join(JUDGED)}.")])]
 
 
 class _Known:
@@ -156,5 +137,4 @@ EXHIBIT = _PhaseMap(
     "phase_map", "Which claims of the paper agree where, and who wins where",
     about="Links, mini-batches and the host time of an operator vary. Mini-batches of 8,192 are "
           "measured at the slowest and the fastest link with the longer operator, in windows of "
-          "8 mini-batches instead of 16, without pairs of techniques. Left: agreeing claims; "
-          "then speedups of the full system; below: every claim.")
+          "8 mini-batches instead of 16, without pairs of techniques.")

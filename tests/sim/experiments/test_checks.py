@@ -236,7 +236,9 @@ def test_the_exhibit_writes_a_table_a_picture_and_rows(tmp_path):
         assert float(error["value"]) == pytest.approx(check.error)
     page = (tmp_path / "index.html").read_text()
     judged = [each.good for each in comparisons() if each.good is not None]
-    assert f"{sum(judged)} of {len(judged)} comparisons are within their bounds." in page
+    worst = max(each.worst for each in comparisons())
+    assert f"in {sum(judged)} of {len(judged)} comparisons" in page
+    assert f"the largest miss is a factor of {worst:.2f}" in page
     assert page.count('<span class="no">no</span>') == sum(
         check.good is False for _, check in checks)
     assert (tmp_path / "checks.png").stat().st_size > 10_000

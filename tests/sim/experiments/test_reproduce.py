@@ -66,12 +66,12 @@ def test_files_claims_and_page(tmp_path):
 @needs_chromium
 @pytest.mark.thorough
 def test_the_page_in_a_browser(tmp_path):
-    """With charts of every kind, and with a figure that is only a PNG."""
+    """With charts of every kind."""
     names = ["fig06", "fig08", "fig14", "fig16", "fig22", "fig27", "levels", "checks"]
     reproduce(names, replace(SMALL, seeds=(1, 2)), tmp_path, jobs=1, how=wavering)
     for look in looked(tmp_path / "index.html", tmp_path):
         assert (look.wrong, look.overflow, look.wide) == ([], 0, [])
-        assert look.plots == look.drawn >= 2 + 6 and look.images == [True]
+        assert look.plots == look.drawn >= 2 + 6
         assert all(look.hovers)
         assert look.columns[0] == sorted(look.columns[0])  # the claims
 

@@ -35,9 +35,14 @@ PLANE = Chart(name="plane", title="Plane", panels=[Panel(
     shade=Shade(Axis("ratio", ticks=(-1, 0, 1), names=("1/2", "1", "2"), bounds=(-1, 1))), series=[
         Series(name="workloads", kind="point", x=[0.1, 1, 30], y=[16, 100, 4000],
                shades=[-0.8, 0.1, 0.9], notes=["x", "y", "z"], legend=False),
-        Series(name="ratio 1", kind="line", marker="", x=[0.1, 30], y=[1000, 20])])])
+        Series(name="ratio 1", kind="line", marker="", dotted=True, x=[0.1, 30], y=[1000, 20])])])
 
-CHARTS = (BARS, LINES, STACKED, GROUPED, RANGES, PLANE)
+CELLS = Chart(name="cells", title="Cells", panels=[Panel(
+    height=2, shade=Shade(Axis(bounds=(0, 1)), bar=False), x=Axis("link"), series=[
+        Series(name="ratios", kind="cell", x=["10", "25", "10"], y=["128", "128", "<512>"],
+               shades=[0.1, 0.5, 0.9], labels=["0.1x", "0.5x", "<0.9x>"])])])
+
+CHARTS = (BARS, LINES, STACKED, GROUPED, RANGES, PLANE, CELLS)
 
 PAGE = Page(
     "A <title>", "en is faster than <bl-tuned>.", Figure(BARS, "us: microseconds."), [

@@ -12,7 +12,7 @@ from sim.page.png import canvas_of, write_png
 from sim.page.rows import COLUMNS, Row, csv_text
 from sim.page.traces import figure_of
 from tests.browser import WIDTHS, looked, needs_chromium
-from tests.sim.page.sample import BARS, CHARTS, LINES, PAGE, PLANE
+from tests.sim.page.sample import BARS, CELLS, CHARTS, LINES, PAGE, PLANE
 
 
 class _Reader(HTMLParser):
@@ -42,7 +42,8 @@ def test_plotly_accepts_every_panel_with_its_values(chart):
         found = PlotlyFigure(figure)  # raises for an unknown or invalid member
         for trace, series in zip(found.data, panel.series, strict=True):
             assert (list(trace.x), list(trace.y)) == (
-                [{"a\n<1>": "a<br>&lt;1&gt;"}.get(x, x) for x in series.x], list(series.y))
+                [{"a\n<1>": "a<br>&lt;1&gt;"}.get(x, x) for x in series.x],
+                [{"<512>": "&lt;512&gt;"}.get(y, y) for y in series.y])
 
 
 def test_marks_of_a_chart():
@@ -57,6 +58,19 @@ def test_marks_of_a_chart():
     assert "<i>" not in bars["name"] and "&lt;i&gt;" in bars["name"]
     points, line = figure_of(PLANE.panels[0])["data"]
     assert points["marker"]["color"] == [-0.8, 0.1, 0.9] and line["mode"] == "lines"
+    assert line["line"]["dash"] == "dot" and lines["data"][0]["line"]["dash"] == "solid"
+
+
+def test_cells_have_their_colours_and_labels_and_the_panel_its_height():
+    [cells] = figure_of(CELLS.panels[0])["data"]
+    assert (cells["z"], cells["zmin"], cells["showscale"]) == ([0.1, 0.5, 0.9], 0, False)
+    assert cells["text"] == ["0.1x", "0.5x", "&lt;0.9x&gt;"]
+    [axes] = canvas_of(CELLS).axes
+    assert [text.get_text() for text in axes.texts] == ["0.1x", "0.5x", "<0.9x>"]
+    at = {(bar.get_x(), bar.get_y() + 0.5): bar.get_facecolor() for bar in axes.patches}
+    assert list(at) == [(-0.5, 0), (0.5, 0), (-0.5, 1)] and len(set(at.values())) == 3
+    assert canvas_of(CELLS).get_figheight() == 1.3 + 2
+    assert 'style="height: 200px"' in render(PAGE)
 
 
 def test_a_page_starts_with_the_answer_and_ends_with_the_setting():
@@ -83,7 +97,7 @@ def test_rows_with_another_number_of_cells_or_values_are_rejected():
         Table(["a", "b"], [["x"]])
     with pytest.raises(ValueError, match="labels must have 2 values, as x, not 1"):
         Series(name="a", x=[1, 2], y=[1, 2], labels=["a"])
-    with pytest.raises(ValueError, match="kind must be one of bar, line, point, not 'pie'"):
+    with pytest.raises(ValueError, match="kind must be one of bar, line, point, cell, not 'pie'"):
         Series(name="a", kind="pie", x=[1], y=[1])
     with pytest.raises(ValueError, match="axis must be linear and have bounds"):
         Shade(Axis("ratio"))
@@ -128,7 +142,7 @@ def test_a_page_in_a_browser(tmp_path):
     assert [look.width for look in looks] == list(WIDTHS)
     for look in looks:
         assert (look.wrong, look.overflow, look.wide) == ([], 0, [])
-        assert look.plots == look.drawn == 8
+        assert look.plots == look.drawn == 9
         assert look.columns == [["bl-tuned", "en", "fs"], ["15.3", "1,013.1", "n/a"],
                                 ["no", "yes", "n/a"]]
         assert "13.1 us" in look.hovers[0] and "0.9 to 1.1" in look.hovers[1]

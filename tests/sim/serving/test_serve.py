@@ -11,7 +11,7 @@ from sim.experiments.request import setting_of
 from sim.serving import measured, setting
 from sim.serving import serve as module
 from sim.serving.measured import COSTS
-from sim.serving.picture import draw_serve
+from sim.serving.picture import chart_of, draw_serve
 from sim.serving.request import request_of
 from sim.serving.setting import candidates_of
 from sim.serving.table import said_qps, said_us, serve_tables
@@ -148,18 +148,16 @@ def _file(tmp_path, samples: int) -> dict:
     return {"data": inputs.criteo(tmp_path / "train.txt", samples), "format": "criteo"}
 
 
-def test_the_picture_has_a_line_for_each_system(points, tmp_path, monkeypatch):
-    canvases = []
-    monkeypatch.setattr("sim.serving.picture.save", lambda canvas, path: canvases.append(canvas))
+def test_the_picture_has_a_line_for_each_system(points, tmp_path):
     result = _kept(points)
-    draw_serve(result, tmp_path / "x.png")
-    axes = canvases[0].axes[0]
-    lines = {line.get_label(): line for line in axes.get_lines()}
+    lines = {each.name: each for each in chart_of(result).panels[0].series}
     for system in ("bl-tuned", "nic"):
-        assert len(lines[system].get_xdata()) == 2  # a load, and the bound of 300 us
-    assert {text.get_text() for text in axes.texts} == {"50 us", "300 us"}
+        assert len(lines[system].x) == 2  # a load, and the bound of 300 us
+    assert lines["bound 50 us"].y == [50, 50] and lines["bound 300 us"].labels[1] == "300 us"
+    draw_serve(result, tmp_path / "x.png")
     nothing = result | {"loads": [], "slos": []}
-    draw_serve(nothing, tmp_path / "y.png")
+    draw_serve(nothing, tmp_path / "y.svg")
+    assert (tmp_path / "x.png").exists() and (tmp_path / "y.svg").exists()
 
 
 def test_tables_say_what_there_is(points):
