@@ -68,7 +68,7 @@ def page_of(found: dict, setting: Setting, results: Results, shown: Sequence[Sho
                     for note in outcome.metrics.get("notes") or ()})
     figures = [part for each in shown for part in _figures(each)]
     picture = _picture(found["headlines"])
-    if picture is None and figures:
+    if picture is None and shown and shown[0].answer:
         picture = figures.pop(0)
     headlines = Table(
         ["system", "workload", "software", "over", Column("mean", "s"), "by data set"],
