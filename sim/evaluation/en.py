@@ -32,7 +32,7 @@ from rtl.config import LANES, NicConfig
 from sim.evaluation.fields import Fields, NicOptions, Options, SmartNicOptions
 from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, nic_part
-from sim.evaluation.search import Built, Choice, Search, Site, sums
+from sim.evaluation.search import Built, Choice, Search, Site, lowest, sums
 from sim.evaluation.system import PARTS, System, nics_interact
 from sim.evaluation.trace import Trace, copied_all, plan_of, without_small
 from sim.job.row_places import check_bar
@@ -220,8 +220,8 @@ class EnSearch(Search):
         flights, found = self.site.point.flights, {}
         for each in self.options():
             found.setdefault((each.ring, each.reads, each.threads), []).append(each)
-        return [min(group, key=lambda each: self._bound(Choice(flights, each)))
-                for group in found.values()]
+        choices = ([Choice(flights, each) for each in group] for group in found.values())
+        return [lowest(group, self._floor, self._bound).option for group in choices]
 
     def near(self, option: EnTuning, changes: int = 1) -> Sequence[EnTuning]:
         """Return the option, and options that differ from it in one alternative, or by the next set
