@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache
 from math import ceil
 from typing import ClassVar
 
@@ -34,7 +34,15 @@ from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, nic_part
 from sim.evaluation.search import Built, Choice, Search, Site, lowest, sums
 from sim.evaluation.system import PARTS, System, nics_interact
-from sim.evaluation.trace import Trace, copied_all, plan_of, without_small
+from sim.evaluation.trace import (
+    Trace,
+    copied_all,
+    model_without,
+    of_trace,
+    plan_of,
+    tally_of,
+    without_small,
+)
 from sim.job.row_places import check_bar
 
 __all__ = ["SIZES", "EmberNic", "EnSearch", "check_seen", "deliveries", "en_nic", "least_times",
@@ -78,9 +86,10 @@ def nic_devices(devices: Devices, tuning: EnTuning) -> Devices:
 def check_seen(site: Site, tuning: EnTuning) -> None:
     """Raise ``ValueError`` if NICs must read rows that the GPU's BAR does not expose."""
     if tuning.reads:
-        left = without_small(site.trace, tuning.copied_rows)
         point, _ = nic_point(site.point, site.devices, tuning)
-        check_bar(plan_of(point, left), left.model.width, site.devices.gpu.gpu)
+        plan = plan_of(point, site.trace, tuning.copied_rows)
+        check_bar(plan, model_without(site.trace, tuning.copied_rows).width,
+                  site.devices.gpu.gpu)
 
 
 def deliveries(point: Fields, trace: Trace, copied_rows: int) -> list[Delivery]:
@@ -90,9 +99,10 @@ def deliveries(point: Fields, trace: Trace, copied_rows: int) -> list[Delivery]:
     return list(_deliveries(trace, small, point.cluster.endpoints))
 
 
-@lru_cache(maxsize=32)
+@of_trace
 def _deliveries(trace: Trace, small: tuple[bool, ...], endpoints: int) -> tuple[Delivery, ...]:
-    return tuple(delivery_of(batch.samples, small, endpoints) for batch in trace.measured)
+    return tuple(delivery_of(tally_of(trace, number, endpoints), small)
+                 for number in range(len(trace.measured)))
 
 
 def most_slots(trace: Trace, copied_rows: int) -> int:

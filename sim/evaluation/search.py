@@ -46,8 +46,8 @@ class Built:
     """A point's system with its fastest options.
 
     Members: ``way``, the steps, one for each measured mini-batch; ``in_flight``, mini-batches in
-    flight; ``per_graph``, mini-batches per graph; ``tuning``, chosen options, None for a system without
-    options; ``notes``, in words.
+    flight; ``per_graph``, mini-batches per graph; ``tuning``, chosen options, None for a system
+    without options; ``notes``, in words.
     """
 
     way: Way

@@ -25,7 +25,6 @@ from host.systems import (
     workload_of,
 )
 from host.systems.tables import bytes_of, copied_values, vector_bytes
-from host.systems.workload import _groups
 from rtl.formats import DescriptorKind
 from tests.host.systems.simple import MODEL, workload
 
@@ -162,12 +161,3 @@ def test_hashed_tables_stay_where_they_are():
 def test_nothing_is_copied_where_there_is_nobody_or_nothing_small(nodes, rows):
     plan = ShardPlan.deal(MODEL, nodes)
     assert plan.with_copies(rows) == plan
-
-
-@pytest.mark.parametrize("most", [1, 7, 50, 1 << 28])
-def test_distinct_pairs_are_found_in_blocks_of_any_size(most, monkeypatch):
-    monkeypatch.setattr("host.systems.workload._MOST_FLAGS", most)
-    group, item = np.random.default_rng(1).integers(0, [[9], [13]], (2, 400))
-    expected = np.unique(group * 13 + item) // 13
-    assert _groups(group, item, 13).tolist() == expected.tolist()
-    assert not len(_groups(group[:0], item[:0], 0))
