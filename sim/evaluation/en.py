@@ -43,7 +43,7 @@ from sim.evaluation.trace import (
     tally_of,
     without_small,
 )
-from sim.job.row_places import check_bar
+from sim.job.row_places import BarError, check_bar
 
 __all__ = ["SIZES", "EmberNic", "EnSearch", "check_seen", "deliveries", "en_nic", "least_times",
            "nic_devices", "nic_point"]
@@ -84,7 +84,7 @@ def nic_devices(devices: Devices, tuning: EnTuning) -> Devices:
 
 
 def check_seen(site: Site, tuning: EnTuning) -> None:
-    """Raise ``ValueError`` if NICs must read rows that the GPU's BAR does not expose."""
+    """Raise :class:`BarError` if NICs must read rows that the GPU's BAR does not expose."""
     if tuning.reads:
         point, _ = nic_point(site.point, site.devices, tuning)
         plan = plan_of(point, site.trace, tuning.copied_rows)
@@ -290,7 +290,7 @@ class EnSearch(Search):
         """Return whether NICs see all rows that they read."""
         try:
             check_seen(self.site, tuning)
-        except ValueError:
+        except BarError:
             return False
         return True
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from sim.evaluation.point import Point, Task
 from sim.evaluation.setting import Setting
 from sim.evaluation.store import Results
-from sim.experiments.figures.row import Row
 from sim.experiments.figures.section import Section, section_of_rows
 from sim.page.chart import Chart
 from sim.page.png import write_png
+from sim.page.rows import Row
 
 __all__ = ["Exhibit", "Figure", "Table"]
 

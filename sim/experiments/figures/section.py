@@ -5,18 +5,18 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sim.experiments.figures.row import Row
 from sim.page.html import filled
+from sim.page.rows import Row
 
 __all__ = ["Section", "section_of_rows"]
 
 _ROWS = """\
 <h2>{{ title }}</h2>
 <table>
-<tr><th>system</th><th>data set</th><th>nodes</th><th>mini-batch</th><th>software</th>
+<tr><th>system</th><th>data set</th><th>cluster</th><th>mini-batch</th><th>software</th>
 <th>metric</th><th>value</th></tr>
 {% for row in rows %}
-<tr><td>{{ row.system }}</td><td>{{ row.dataset }}</td><td>{{ row.nodes }}</td>
+<tr><td>{{ row.system }}</td><td>{{ row.workload }}</td><td>{{ row.cluster }}</td>
 <td>{{ "{:,}".format(row.mini_batch) }}</td><td>{{ row.profile }}</td><td>{{ row.metric }}</td>
 <td class="n">{{ "n/a" if row.value is none else "%.3f" | format(row.value) }}</td></tr>
 {% endfor %}

@@ -284,7 +284,7 @@ def test_training_speedups_are_of_rates_and_inference_of_times():
 
 def test_rows_of_a_figure():
     rows = PLOTS["fig22"].rows(SETTING, _results())
-    row = next(row for row in rows if (row.dataset, row.profile, row.system, row.metric) == (
+    row = next(row for row in rows if (row.workload, row.profile, row.system, row.metric) == (
         "avazu", "tuned", "RC", "interval_speedup_vs_bl-tuned"))
     assert row.value == pytest.approx(1000 / 1120) and row.unit == "x"
     assert (row.nodes, row.mini_batch, row.fidelity) == (4, 32, "model")
