@@ -72,12 +72,20 @@ class Tally:
             found = _bags(share, owner, owners, np.ones_like(new))
             news = _bags(share, owner, owners, new) if some else found
             keys.sort()
-            keys = keys[np.flatnonzero(np.diff(keys, prepend=-1))]
-            every.append(keys)
-            rows.append((*found, _by_table(keys, owners, tables), *news))
-        unique = _by_table(np.unique(np.concatenate(every)), owners, tables)
+            every.append(_distinct(keys))
+            rows.append((*found, _by_table(every[-1], owners, tables), *news))
+        merged = np.concatenate(every)
+        merged.sort(kind="stable")  # merges the sorted keys of the shares
+        unique = _by_table(_distinct(merged), owners, tables)
         keys, bags, distinct, new_keys, new_bags = (np.array(each) for each in zip(*rows))
         return Counts(keys, bags, distinct, unique, new_keys, new_bags)
+
+
+def _distinct(keys: np.ndarray) -> np.ndarray:
+    """Return the distinct of sorted keys."""
+    first = np.ones(len(keys), bool)
+    np.not_equal(keys[1:], keys[:-1], out=first[1:])
+    return keys[first]
 
 
 def _owner(keys: np.ndarray, owners: int) -> np.ndarray | None:

@@ -15,6 +15,7 @@ from host.samples import Samples, rechunk
 from host.systems import (
     Devices,
     StepOptions,
+    Tally,
     Tuning,
     Workload,
     bl_paper,
@@ -161,3 +162,25 @@ def test_hashed_tables_stay_where_they_are():
 def test_nothing_is_copied_where_there_is_nobody_or_nothing_small(nodes, rows):
     plan = ShardPlan.deal(MODEL, nodes)
     assert plan.with_copies(rows) == plan
+
+
+def test_all_plans_of_a_mini_batch_share_its_counts(monkeypatch):
+    model = Model((9, 40, 7, 30), 16, 1, (16,), (1,), bags=((0, 3), (1, 5), (1, 1), (2, 2)))
+    (samples,) = rechunk(generate(model, 30, 1), 30)
+    tally, counted = Tally(samples, 3), []
+    monkeypatch.setattr(Tally, "_counted", lambda own, owners, of=Tally._counted: counted.append(
+        owners) or of(own, owners))
+    plan = ShardPlan.deal(model, 3)
+    hashed = ShardPlan.deal(model, 3, "row")
+    plans = [plan, plan.with_copies(9), hashed, hashed.with_copies(9), replace(
+        plan, tables=(*plan.tables[:2], *hashed.tables[2:]))]
+    for each in plans:
+        shared, alone = workload_of(samples, model, each, tally), workload_of(samples, model, each)
+        for name in ("lookups", "bags", "requested", "unique", "whole", "distinct"):
+            assert np.array_equal(getattr(shared, name), getattr(alone, name))
+        requester = samples.requesters(3)
+        owner = each.owner_of(samples.tables, samples.rows, requester)
+        assert shared.requested.tolist() == [
+            [len(np.unique(samples.keys[(requester == node) & (owner == other)]))
+             for other in range(3)] for node in range(3)]
+    assert counted.count(1) == 6 and counted.count(3) == 4  # own counts of each plan, and shared
