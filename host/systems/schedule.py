@@ -97,9 +97,12 @@ def passage_of(step: Step) -> Passage:
     jobs: dict[Hashable, list[tuple[float, float, float]]] = {}
     for number, stage in enumerate(stages):
         if stage.us:
-            for resource, share in stage.uses:
-                jobs.setdefault(resource, []).append(
-                    (ends[number] - stage.us, share * stage.us, rest[number]))
+            for resource, share in zip(stage.resources, stage.shares):
+                job = ends[number] - stage.us, share * stage.us, rest[number]
+                if resource in jobs:
+                    jobs[resource].append(job)
+                else:
+                    jobs[resource] = [job]
     alone, uses = max(ends, default=0.0), []
     for resource, each in jobs.items():
         each.sort()
@@ -109,7 +112,7 @@ def passage_of(step: Step) -> Passage:
         uses.append(Use(resource, each[0][0], sum(job[1] for job in each),
                         min(job[2] for job in each)))
     taken = sum(share * stage.us for stage in _disturbed(step)
-                for resource, share in stage.uses if resource == SHARED)
+                for resource, share in zip(stage.resources, stage.shares) if resource == SHARED)
     return Passage(alone, tuple(uses), min(alone, kernels_us(step)), taken)
 
 
