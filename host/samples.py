@@ -92,12 +92,6 @@ class Samples:
         return self.rows | self.tables.astype(np.int64) << KEY_ROW_BITS
 
     @cached_property
-    def numbered(self) -> tuple[int, np.ndarray]:
-        """Number of distinct keys, and the number of each key among them: int64 ``[k]``."""
-        keys, number = np.unique(self.keys, return_inverse=True)
-        return len(keys), number
-
-    @cached_property
     def key_offsets(self) -> np.ndarray:
         """Index of each sample's first key, then the number of keys: int64 ``[n + 1]``."""
         return _offsets(self.bag_lengths.sum(axis=1, dtype=np.int64))

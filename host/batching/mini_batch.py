@@ -1,6 +1,8 @@
 """A mini-batch and its similarity."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -19,15 +21,24 @@ class MiniBatch:
     numbers: number of each sample in the stream: int64 ``[n]``.
     fresh: whether the window was loaded just before this mini-batch, so that exactly the samples
         before the lowest of ``numbers`` are used.
-    unique: number of distinct keys.
-    downgrade: similarity relative to the first mini-batch of the window; None if that was 0.
+    first: first mini-batch of the window; None if it is itself the first.
     """
 
     samples: Samples
     numbers: np.ndarray
     fresh: bool
-    unique: int
-    downgrade: float | None
+    first: Self | None = field(default=None, repr=False)
+
+    @cached_property
+    def unique(self) -> int:
+        """Number of distinct keys."""
+        return len(np.unique(self.samples.keys))
+
+    @property
+    def downgrade(self) -> float | None:
+        """Similarity relative to the first mini-batch of the window; None if that is 0."""
+        first = (self.first or self).similarity
+        return self.similarity / first if first else None
 
     @property
     def similarity(self) -> float:

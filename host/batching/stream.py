@@ -7,7 +7,7 @@ import numpy as np
 
 from host.batching.algorithms import WINDOW_BATCHES, Algorithm
 from host.batching.baselines import split_runs
-from host.batching.mini_batch import MiniBatch, similarity
+from host.batching.mini_batch import MiniBatch
 from host.batching.refresh import Refresh
 from host.samples import Samples, Supply, concatenate
 
@@ -66,15 +66,16 @@ class Batcher:
         numbers = np.arange(supply.next - len(pool), supply.next)
         arrived = np.zeros(len(pool), np.int64)  # mini-batches formed before it was loaded
         left = np.ones(len(pool), bool)
-        sliding, first, turn = self._refresh.sliding, 0.0, 0
+        sliding, first, turn = self._refresh.sliding, None, 0
         choices = self._algorithm(pool, self._size)
         while (chosen := self._next(choices)) is not None:
-            batch = _mini_batch(pool, numbers, chosen, turn == 0, first)
-            first = batch.similarity if turn == 0 else first
+            batch = _mini_batch(pool, numbers, chosen, first)
+            first = first or batch
             yield batch
             left[chosen] = False
             turn += 1
-            low = batch.downgrade is not None and batch.downgrade < self._refresh.downgrade
+            low = (self._refresh.downgrade > 0 and batch.downgrade is not None
+                   and batch.downgrade < self._refresh.downgrade)
             if low and not sliding:
                 choices = split_runs(np.flatnonzero(left), self._size)
                 continue
@@ -97,16 +98,13 @@ class Batcher:
         return chosen
 
 
-def _mini_batch(pool: Samples, numbers: np.ndarray, chosen: np.ndarray, fresh: bool,
-                first: float) -> MiniBatch:
+def _mini_batch(pool: Samples, numbers: np.ndarray, chosen: np.ndarray,
+                first: MiniBatch | None) -> MiniBatch:
     """Return the mini-batch of the samples of ``pool`` at ``chosen``.
 
-    first: similarity of the window's first mini-batch; ignored if ``fresh``.
+    first: the window's first mini-batch, None for itself.
     """
     start, stop = int(chosen[0]), int(chosen[0]) + len(chosen)
     run = np.array_equal(chosen, np.arange(start, stop))
     samples = pool.slice(start, stop) if run else pool.take(chosen)
-    unique = len(np.unique(samples.keys))
-    current = similarity(unique, len(samples.rows))
-    first = current if fresh else first
-    return MiniBatch(samples, numbers[chosen], fresh, unique, current / first if first else None)
+    return MiniBatch(samples, numbers[chosen], first is None, first)

@@ -28,13 +28,15 @@ from host.systems.schedule import Schedule, busy_us, schedule, steady_us
 from host.systems.shared_graph import in_graphs, in_one_graph
 from host.systems.smartnic import smartnic
 from host.systems.stage import Part, Stage, Step
+from host.systems.tally import Tally
 from host.systems.tuning import WIRES, Tuning, best, tuning_variants
+from host.systems.way import Way
 from host.systems.workload import Workload, workload_of
 
 __all__ = ["COPIED_ROWS", "DELIVER", "NETWORK", "PHASES", "THREADS", "WIRES", "Delivery", "Devices",
            "EnTuning", "HostTuning", "NicTimes", "Part", "Schedule", "Stage", "Step", "StepOptions",
-           "Tuning", "Variants", "Workload", "all_on_nic", "best", "bl_paper", "bl_tuned",
-           "breakdown", "busy_us", "cpu_mpi", "delivery_of", "en", "en_variants", "every",
-           "fixed_of", "host_variants", "in_graphs", "in_one_graph", "named_of", "near",
+           "Tally", "Tuning", "Variants", "Way", "Workload", "all_on_nic", "best", "bl_paper",
+           "bl_tuned", "breakdown", "busy_us", "cpu_mpi", "delivery_of", "en", "en_variants",
+           "every", "fixed_of", "host_variants", "in_graphs", "in_one_graph", "named_of", "near",
            "open_variants", "ring_of", "schedule", "smartnic", "start_of", "steady_us",
            "tuning_variants", "workload_of"]

@@ -42,7 +42,11 @@ def earliest_ends(step: Step) -> list[float]:
     """Return the end of each stage of a step in which no stage waits for a resource."""
     ends: list[float] = []
     for stage in step.stages:
-        ends.append(stage.us + max((ends[other] for other in stage.after), default=0.0))
+        begin = 0.0
+        for other in stage.after:
+            if ends[other] > begin:
+                begin = ends[other]
+        ends.append(stage.us + begin)
     return ends
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from host.model import Model
-from host.samples import Samples
+from host.samples import share_sizes
+from host.systems.tally import Tally
 
 __all__ = ["INDEX_BYTES", "Delivery", "delivery_of"]
 
@@ -55,15 +56,14 @@ class Delivery:
         return 4 * model.width * self.vectors + self.index_bytes
 
 
-def delivery_of(samples: Samples, small: Sequence[bool], nodes: int) -> Delivery:
-    """Return the delivery of a mini-batch that is split over ``nodes`` nodes.
+def delivery_of(tally: Tally, small: Sequence[bool]) -> Delivery:
+    """Return the delivery of a mini-batch that is split over the nodes of ``tally``.
 
     small: for each table, whether every GPU has a copy.
     """
-    copied, found = np.array(small), []
-    for share in samples.shares(nodes):
-        own = copied[share.tables]
-        found.append((int(np.count_nonzero(~own)), len(share) * int(np.count_nonzero(~copied)),
-                      len(np.unique(share.keys[~own])),
-                      int(np.count_nonzero(own)), len(share) * int(np.count_nonzero(copied))))
-    return Delivery(*map(max, zip(*found)))
+    copied, counts = np.array(small), tally.counts
+    samples = np.array(share_sizes(len(tally.samples), tally.nodes))
+    return Delivery(*(int(each.max()) for each in (
+        counts.keys[:, ~copied].sum(axis=1), samples * np.count_nonzero(~copied),
+        counts.distinct[:, ~copied].sum(axis=1),
+        counts.keys[:, copied].sum(axis=1), samples * np.count_nonzero(copied))))

@@ -18,8 +18,8 @@ import numpy as np
 from host.systems.charge import earliest_ends
 from host.systems.stage import Stage, Step
 
-__all__ = ["COLLECTIVE", "SHARED", "Passage", "Schedule", "Use", "among_us", "busy_us",
-           "kernels_us", "passage_of", "schedule", "steady_us"]
+__all__ = ["COLLECTIVE", "SHARED", "Load", "Passage", "Schedule", "Use", "among_us", "busy_us",
+           "kernels_us", "load_of", "passage_of", "schedule", "steady_us"]
 
 _EXACT = 1 + 1e-12
 """Tolerance for rounding errors in sums of durations."""
@@ -97,9 +97,12 @@ def passage_of(step: Step) -> Passage:
     jobs: dict[Hashable, list[tuple[float, float, float]]] = {}
     for number, stage in enumerate(stages):
         if stage.us:
-            for resource, share in stage.uses:
-                jobs.setdefault(resource, []).append(
-                    (ends[number] - stage.us, share * stage.us, rest[number]))
+            for resource, share in zip(stage.resources, stage.shares):
+                job = ends[number] - stage.us, share * stage.us, rest[number]
+                if resource in jobs:
+                    jobs[resource].append(job)
+                else:
+                    jobs[resource] = [job]
     alone, uses = max(ends, default=0.0), []
     for resource, each in jobs.items():
         each.sort()
@@ -109,7 +112,7 @@ def passage_of(step: Step) -> Passage:
         uses.append(Use(resource, each[0][0], sum(job[1] for job in each),
                         min(job[2] for job in each)))
     taken = sum(share * stage.us for stage in _disturbed(step)
-                for resource, share in stage.uses if resource == SHARED)
+                for resource, share in zip(stage.resources, stage.shares) if resource == SHARED)
     return Passage(alone, tuple(uses), min(alone, kernels_us(step)), taken)
 
 
@@ -215,6 +218,44 @@ def schedule(steps: Sequence[Step], in_flight: int = 1,
     return Schedule(np.array(released), np.array(finished), busy_us(steps))
 
 
+class Load(NamedTuple):
+    """What equal rounds of steps need, at any number of steps in flight; microseconds per round.
+
+    steps: steps of a round. alone, kernels, taken: sums of the members of `Passage`. busiest: time
+    of the busiest resource.
+    """
+
+    steps: int
+    alone: float
+    kernels: float
+    taken: float
+    busiest: float
+
+    @classmethod
+    def of(cls, passages: Sequence[Passage]) -> "Load":
+        """Return the load of a round of steps with these passages."""
+        busy: dict[Hashable, float] = {}
+        alone = kernels = taken = 0.0
+        for passage in passages:
+            alone += passage.alone_us
+            kernels += passage.kernels_us
+            taken += passage.taken_us
+            for use in passage.uses:
+                busy[use.resource] = busy.get(use.resource, 0.0) + use.work
+        return cls(len(passages), alone, kernels, taken, max(busy.values(), default=0.0))
+
+    def interval_us(self, in_flight: int) -> float:
+        """Return the mean interval, see :func:`steady_us`."""
+        length = among_us(self.alone, self.kernels, (in_flight - 1) * self.taken)
+        return max(length / in_flight, self.busiest) / self.steps
+
+
+def load_of(steps: Sequence[Step]) -> Load:
+    """Return the load of a round of steps."""
+    found = _passages(steps)
+    return Load.of([found[id(step)] for step in steps])
+
+
 def steady_us(steps: Sequence[Step], in_flight: int) -> float:
     """Return the mean interval of ``steps``, repeated forever, in microseconds per step.
 
@@ -227,18 +268,7 @@ def steady_us(steps: Sequence[Step], in_flight: int) -> float:
     at a saturated resource. A dispatcher that starts the oldest ready stage makes steps bunch, and
     needs more.
     """
-    found = _passages(steps)
-    busy: dict[Hashable, float] = {}
-    alone = kernels = taken = 0.0
-    for step in steps:
-        passage = found[id(step)]
-        alone += passage.alone_us
-        kernels += passage.kernels_us
-        taken += passage.taken_us
-        for use in passage.uses:
-            busy[use.resource] = busy.get(use.resource, 0.0) + use.work
-    length = among_us(alone, kernels, (in_flight - 1) * taken)
-    return max(length / in_flight, *busy.values(), 0.0) / len(steps)
+    return load_of(steps).interval_us(in_flight)
 
 
 def _passages(steps: Sequence[Step]) -> dict[int, Passage]:

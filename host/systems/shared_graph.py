@@ -5,7 +5,7 @@ from math import lcm
 
 from host.systems.stage import Part, Step
 
-__all__ = ["in_graphs", "in_one_graph"]
+__all__ = ["in_graphs", "in_one_graph", "rounds"]
 
 
 def in_graphs(steps: Sequence[Step], per_graph: int) -> list[Step]:
@@ -13,9 +13,14 @@ def in_graphs(steps: Sequence[Step], per_graph: int) -> list[Step]:
 
     ``steps`` repeats until it ends at the end of a graph.
     """
+    return [in_one_graph(own) for own in rounds(steps, per_graph)]
+
+
+def rounds(steps: Sequence[Step], per_graph: int) -> list[list[Step]]:
+    """Return the steps of each graph of :func:`in_graphs`."""
     count = lcm(len(steps), per_graph)
     every = [*steps] * (count // len(steps))
-    return [in_one_graph(every[at:at + per_graph]) for at in range(0, count, per_graph)]
+    return [every[at:at + per_graph] for at in range(0, count, per_graph)]
 
 
 def in_one_graph(steps: Sequence[Step]) -> Step:

@@ -11,6 +11,8 @@ PHASES = ("input_all_to_all", "embedding_lookup", "embedding_all_to_all", "irreg
           "backward_all_to_all", "all_reduce", "overhead")
 """Phases of a stage; :mod:`host.systems.breakdown` adds the phase ``wait``."""
 
+_PHASES = frozenset(PHASES)
+
 
 class Part(NamedTuple):
     """A share of a resource, above 0 and at most 1; several stages may hold parts at once."""
@@ -47,11 +49,11 @@ class Stage:
     shares: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.phase not in PHASES:
+        if self.phase not in _PHASES:
             raise ValueError(f"phase must be one of {', '.join(PHASES)}, not {self.phase!r}")
         if not 0 <= self.us < inf:
             raise ValueError(f"us of {self.name} must be at least 0, not {self.us!r}")
-        if len(set(self.resources)) < len(self.resources):
+        if len(self.resources) > 1 and len(set(self.resources)) < len(self.resources):
             raise ValueError(f"resources of {self.name} must differ, not {self.resources!r}")
         if not self.shares:
             self.shares = (1.0,) * len(self.resources)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
 from itertools import product
 from typing import TypeVar
 
@@ -125,24 +126,29 @@ def tuning_variants(training: bool, rdma: bool = False, repeats: bool = False,
             *host_variants(threads, key_bytes))
 
 
-def best(candidates: Iterable[_T], least: Callable[[_T], tuple[float, ...]],
-         cost: Callable[[_T], tuple[float, ...]]) -> _T:
-    """Return the candidate with the least ``cost``, compared member by member to a picosecond.
+def best(candidates: Iterable[_T], *costs: Callable[[_T], tuple[float, ...]]) -> _T:
+    """Return the candidate with the least cost, compared member by member to a picosecond.
 
-    least: a cheap lower bound of the cost. Candidates are tried in its order; the search stops when
-    the bound reaches the least cost found.
+    costs: lower bounds of the cost, the cheapest to compute first, and the cost. Candidates are
+    tried in the order of the last bound; the search stops when a bound reaches the least cost
+    found.
     """
-    bounds = sorted(((_rounded(least(candidate)), number, candidate)
-                     for number, candidate in enumerate(candidates)), key=lambda each: each[:2])
+    every, last = list(candidates), len(costs) - 1
+    waiting = [(_rounded(costs[0](each)), number, 0) for number, each in enumerate(every)]
+    heapify(waiting)
     found: tuple[tuple[float, ...], int] | None = None
-    chosen = bounds[0][2]
-    for bound, number, candidate in bounds:
+    while waiting:
+        bound, number, level = heappop(waiting)
         if found is not None and bound >= found[0]:
             break
-        own = _rounded(cost(candidate)), number
-        if found is None or own < found:
-            found, chosen = own, candidate
-    return chosen
+        own = _rounded(costs[level + 1](every[number]))
+        if level + 1 < last:
+            heappush(waiting, (own, number, level + 1))
+        elif found is None or (own, number) < found:
+            found = own, number
+    if found is None:
+        raise ValueError("candidates must be at least one, not none")
+    return every[found[1]]
 
 
 def _rounded(times: tuple[float, ...]) -> tuple[float, ...]:

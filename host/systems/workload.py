@@ -7,13 +7,11 @@ import numpy as np
 
 from host.model import Model
 from host.placement.shard import ShardPlan
-from host.samples import Samples, segment_indices, share_sizes
+from host.samples import Samples, share_sizes
+from host.systems.tally import Tally
 from rtl.formats import DescriptorKind
 
-__all__ = ["Workload", "repeated_bags", "workload_of"]
-
-_MOST_FLAGS = 1 << 28
-"""Flags of distinct pairs at most at once, a byte each."""
+__all__ = ["Workload", "workload_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,86 +89,71 @@ class Workload:
         return 1 - self.distinct / self.accesses if self.accesses else 0.0
 
 
-def workload_of(samples: Samples, model: Model, plan: ShardPlan) -> Workload:
-    """Return the counts of a mini-batch whose samples are split over the nodes of ``plan``."""
-    nodes = plan.nodes
-    requester = samples.requesters(nodes)
-    owner = plan.owner_of(samples.tables, samples.rows, requester)
-    keys, number = samples.numbered
-    lengths, pair = samples.bag_lengths, requester * nodes + owner
-    bag = np.repeat(np.arange(lengths.size), lengths.reshape(-1))
-    shares = np.array(share_sizes(len(samples), nodes))
-    of_bag = np.repeat(np.arange(nodes), shares * lengths.shape[1])
-    filled, repeated = lengths.reshape(-1) > 0, repeated_bags(samples, nodes).reshape(-1)
+def workload_of(samples: Samples, model: Model, plan: ShardPlan,
+                tally: Tally | None = None) -> Workload:
+    """Return the counts of a mini-batch whose samples are split over the nodes of ``plan``.
+
+    ``tally``: its counts by table, which all plans of as many nodes share; None counts them.
+    """
+    tally = tally or Tally(samples, plan.nodes)
+    shares = np.array(share_sizes(len(samples), plan.nodes))
+    lengths, plain = samples.bag_lengths, tally.counts
     varies = bool(len(lengths) and (lengths != lengths[0]).any())
 
-    def counts(keys: slice | np.ndarray, bags: np.ndarray) -> tuple[np.ndarray, ...]:
-        return (_square(pair[keys], nodes),
-                _square(_groups(pair[keys], bag[keys], lengths.size), nodes),
-                np.bincount(of_bag[bags], minlength=nodes))
-
-    def part(tables: np.ndarray, mine: slice | np.ndarray, distinct: int) -> Workload:
-        """Return the counts of the keys ``mine`` in ``tables``."""
-        bags = filled & np.tile(np.isin(np.arange(model.tables), tables), len(samples))
-        new = ~repeated[bag]
-        if isinstance(mine, np.ndarray):
-            new &= mine
-        lookups, vectors, whole = counts(mine, bags)
+    def part(tables: np.ndarray) -> Workload:
+        """Return the counts of ``tables``, bool ``[tables]``."""
+        spread = _Spread(plan, tally, tables)
+        bags, new = plain.bags[:, tables].sum(axis=1), plain.new_bags[:, tables].sum(axis=1)
         return Workload(
-            model, plan, shares, lookups, vectors,
-            _square(_groups(pair[mine], number[mine], keys), nodes),
-            np.bincount(_groups(owner[mine], number[mine], keys), minlength=nodes),
-            _tables_held(plan, tables), distinct, whole, varies,
-            counts(new, bags & ~repeated) if (bags & repeated).any() else None)
+            model, plan, shares, spread.pairs("keys"), spread.pairs("bags"),
+            spread.pairs("distinct"), spread.unique(), _tables_held(plan, np.flatnonzero(tables)),
+            int(plain.unique[tables].sum()), bags, varies,
+            (spread.pairs("new_keys"), spread.pairs("new_bags"), new) if (new < bags).any()
+            else None)
 
-    found = part(np.arange(model.tables), slice(None), keys)
+    found = part(np.ones(model.tables, bool))
     dimensions = np.array(model.table_dimensions)
     if len(set(model.table_dimensions)) == 1:
         return found
-    return replace(found, by_dimension=tuple(
-        (int(dimension), part(np.flatnonzero(dimensions == dimension), mine,
-                              len(np.unique(number[mine]))))
-        for dimension in np.unique(dimensions)
-        for mine in [dimensions[samples.tables] == dimension]))
+    return replace(found, by_dimension=tuple((int(dimension), part(dimensions == dimension))
+                                             for dimension in np.unique(dimensions)))
 
 
-def repeated_bags(samples: Samples, nodes: int) -> np.ndarray:
-    """Return whether each bag equals the bag of its table in the preceding sample of its share.
+class _Spread:
+    """Counts of some tables by requester and owner.
 
-    bool ``[samples, tables]``. Keys are compared in order.
+    Parameters: ``plan``; ``tally``; ``tables``, bool ``[tables]``.
     """
-    lengths = samples.bag_lengths
-    same = np.zeros(lengths.shape, bool)
-    if len(lengths) < 2:
-        return same
-    same[1:] = lengths[1:] == lengths[:-1]
-    same[np.cumsum(share_sizes(len(samples), nodes))[:-1].clip(max=len(lengths) - 1)] = False
-    begins = samples.bag_offsets[:-1].reshape(lengths.shape)
-    later = np.flatnonzero(same)
-    sizes = lengths.reshape(-1)[later]
-    first, second = (segment_indices(of.reshape(-1)[later - shift], sizes)
-                     for of, shift in ((begins, lengths.shape[1]), (begins, 0)))
-    differs = samples.rows[first] != samples.rows[second]
-    same.reshape(-1)[np.repeat(later, sizes)[differs]] = False
-    return same
 
+    def __init__(self, plan: ShardPlan, tally: Tally, tables: np.ndarray):
+        self._plan, self._tally = plan, tally
+        kinds = np.array([table.kind for table in plan.tables])
+        owner = np.array([table.owner for table in plan.tables])
+        self._whole = np.zeros((len(kinds), plan.nodes), np.int64)  # table at owner
+        whole = np.flatnonzero(tables & (kinds == DescriptorKind.TABLE))
+        self._whole[whole, owner[whole]] = 1
+        self._copied = tables & (kinds == DescriptorKind.REPLICATED)
+        self._hashed: dict[tuple[int, int], list[int]] = {}
+        for number in np.flatnonzero(tables & (kinds == DescriptorKind.ROW)).tolist():
+            table = plan.tables[number]
+            self._hashed.setdefault((table.owner, table.owners), []).append(number)
 
-def _square(pairs: np.ndarray, nodes: int) -> np.ndarray:
-    return np.bincount(pairs, minlength=nodes * nodes).reshape(nodes, nodes)
+    def pairs(self, name: str) -> np.ndarray:
+        """Return a member of `Counts`, ``[requester, owner]``."""
+        own = getattr(self._tally.counts, name)
+        found = own @ self._whole + np.diag(own[:, self._copied].sum(axis=1))
+        for (first, owners), tables in self._hashed.items():
+            found[:, first:first + owners] += getattr(
+                self._tally.hashed(owners), name)[:, tables].sum(axis=1)
+        return found
 
-
-def _groups(group: np.ndarray, item: np.ndarray, items: int) -> np.ndarray:
-    """Return the group of each distinct pair of a group and one of ``items`` items."""
-    size = max(1, items)
-    count = int(group.max()) + 1 if len(group) else 0
-    block = max(1, _MOST_FLAGS // size)  # flags are several times as fast as a sort
-    found = []
-    for first in range(0, count, block):
-        mine = slice(None) if count <= block else (group >= first) & (group < first + block)
-        there = np.zeros(min(block, count - first) * size, bool)
-        there[(group[mine] - first) * np.int64(size) + item[mine]] = True
-        found.append(np.flatnonzero(there) // size + first)
-    return np.concatenate(found) if found else np.zeros(0, np.int64)
+    def unique(self) -> np.ndarray:
+        """Return the distinct keys of the mini-batch, ``[owner]``."""
+        counts = self._tally.counts
+        found = counts.unique @ self._whole + counts.distinct[:, self._copied].sum(axis=1)
+        for (first, owners), tables in self._hashed.items():
+            found[first:first + owners] += self._tally.hashed(owners).unique[tables].sum(axis=0)
+        return found
 
 
 def _tables_held(plan: ShardPlan, tables: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache
 from math import ceil
 from typing import ClassVar
 
@@ -32,10 +32,18 @@ from rtl.config import LANES, NicConfig
 from sim.evaluation.fields import Fields, NicOptions, Options, SmartNicOptions
 from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, nic_part
-from sim.evaluation.search import Built, Choice, Search, Site, sums
+from sim.evaluation.search import Built, Choice, Search, Site, lowest, sums
 from sim.evaluation.system import PARTS, System, nics_interact
-from sim.evaluation.trace import Trace, copied_all, plan_of, without_small
-from sim.job.row_places import check_bar
+from sim.evaluation.trace import (
+    Trace,
+    copied_all,
+    model_without,
+    of_trace,
+    plan_of,
+    tally_of,
+    without_small,
+)
+from sim.job.row_places import BarError, check_bar
 
 __all__ = ["SIZES", "EmberNic", "EnSearch", "check_seen", "deliveries", "en_nic", "least_times",
            "nic_devices", "nic_point"]
@@ -76,11 +84,12 @@ def nic_devices(devices: Devices, tuning: EnTuning) -> Devices:
 
 
 def check_seen(site: Site, tuning: EnTuning) -> None:
-    """Raise ``ValueError`` if NICs must read rows that the GPU's BAR does not expose."""
+    """Raise :class:`BarError` if NICs must read rows that the GPU's BAR does not expose."""
     if tuning.reads:
-        left = without_small(site.trace, tuning.copied_rows)
         point, _ = nic_point(site.point, site.devices, tuning)
-        check_bar(plan_of(point, left), left.model.width, site.devices.gpu.gpu)
+        plan = plan_of(point, site.trace, tuning.copied_rows)
+        check_bar(plan, model_without(site.trace, tuning.copied_rows).width,
+                  site.devices.gpu.gpu)
 
 
 def deliveries(point: Fields, trace: Trace, copied_rows: int) -> list[Delivery]:
@@ -90,9 +99,10 @@ def deliveries(point: Fields, trace: Trace, copied_rows: int) -> list[Delivery]:
     return list(_deliveries(trace, small, point.cluster.endpoints))
 
 
-@lru_cache(maxsize=32)
+@of_trace
 def _deliveries(trace: Trace, small: tuple[bool, ...], endpoints: int) -> tuple[Delivery, ...]:
-    return tuple(delivery_of(batch.samples, small, endpoints) for batch in trace.measured)
+    return tuple(delivery_of(tally_of(trace, number, endpoints), small)
+                 for number in range(len(trace.measured)))
 
 
 def most_slots(trace: Trace, copied_rows: int) -> int:
@@ -220,8 +230,8 @@ class EnSearch(Search):
         flights, found = self.site.point.flights, {}
         for each in self.options():
             found.setdefault((each.ring, each.reads, each.threads), []).append(each)
-        return [min(group, key=lambda each: self._bound(Choice(flights, each)))
-                for group in found.values()]
+        choices = ([Choice(flights, each) for each in group] for group in found.values())
+        return [lowest(group, self._floor, self._bound).option for group in choices]
 
     def near(self, option: EnTuning, changes: int = 1) -> Sequence[EnTuning]:
         """Return the option, and options that differ from it in one alternative, or by the next set
@@ -280,7 +290,7 @@ class EnSearch(Search):
         """Return whether NICs see all rows that they read."""
         try:
             check_seen(self.site, tuning)
-        except ValueError:
+        except BarError:
             return False
         return True
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from rtl.config import NicConfig, preset
 from sim.evaluation.fields import Fields, model_of
 from sim.evaluation.nic_run import NicRun, all_runs
 from sim.evaluation.store import Store
-from sim.evaluation.trace import Trace, busy_trace, nic_plan_of, placement_of
+from sim.evaluation.trace import Trace, busy_trace, nic_plan_of, of_trace, placement_of
 from sim.evaluation.workloads import Updates, updates_of_trace
 from sim.job.fit import sizes_beyond
 from sim.job.options import RunOptions
@@ -311,7 +310,7 @@ def cache_rows(point: Fields, nics: Nics,
     return rows, notes
 
 
-@lru_cache(maxsize=8)
+@of_trace
 def reaching(trace: Trace, plan: ShardPlan) -> dict[str, float]:
     """Return the unique keys of the trace that reach each cache of the mean node."""
     nodes = plan.nodes

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache, partial
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from host.timing.clock import CYCLE_NS
 from rtl.formats import Opcode
 from sim.evaluation.fields import Workload
 from sim.evaluation.store import Store
-from sim.evaluation.trace import Trace
+from sim.evaluation.trace import Trace, of_trace
 from sim.files.identity import sources_of
 from sim.job.options import RunOptions
 from sim.node.step import Step
@@ -260,7 +260,7 @@ def all_runs(wanted: Sequence[RunOptions], trace: Trace, runs: Store | None) -> 
     """
     found: dict[RunOptions, NicRun] = {}
     if runs is None:
-        found = {options: _run(options, trace) for options in wanted}
+        found = {options: _run(trace, options) for options in wanted}
     for wait in (False, True) if runs is not None else ():
         for options in wanted:
             if options in found:
@@ -272,8 +272,8 @@ def all_runs(wanted: Sequence[RunOptions], trace: Trace, runs: Store | None) -> 
     return [found[options] for options in wanted]
 
 
-@lru_cache(maxsize=32)
-def _run(options: RunOptions, trace: Trace) -> NicRun:
+@of_trace
+def _run(trace: Trace, options: RunOptions) -> NicRun:
     return run_nics(options, trace.batches, trace.warmup)
 
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import product
-from statistics import fmean as mean
 from typing import Any, ClassVar
 
 from host.systems import (
@@ -16,22 +15,20 @@ from host.systems import (
     Step,
     StepOptions,
     Variants,
+    Way,
     best,
     every,
     fixed_of,
-    in_graphs,
     near,
     open_variants,
     start_of,
-    steady_us,
 )
-from host.systems.charge import longest_us
 from sim.evaluation.fields import Fields, Flights, devices_of
 from sim.evaluation.store import Store
 from sim.evaluation.trace import Trace, plan_of, trace_of
 from sim.evaluation.workloads import Workloads, workloads
 
-__all__ = ["Built", "Choice", "Plain", "Search", "Site", "alone_us", "fastest", "interval_us",
+__all__ = ["Built", "Choice", "Plain", "Search", "Site", "fastest", "interval_us", "lowest",
            "sums"]
 
 
@@ -41,28 +38,33 @@ def interval_us(steps: Sequence[Step], in_flight: int, per_graph: int = 1) -> fl
     ``per_graph``: steps that the host thread launches as one graph and waits for together.
     ``in_flight`` counts steps.
     """
-    return steady_us(in_graphs(steps, per_graph), in_flight // per_graph) / per_graph
+    return Way(steps).interval_us(in_flight, per_graph)
 
 
 @dataclass(frozen=True)
 class Built:
     """A point's system with its fastest options.
 
-    Members: ``steps``, one for each measured mini-batch; ``in_flight``, mini-batches in flight;
-    ``per_graph``, mini-batches per graph; ``tuning``, chosen options, None for a system without
-    options; ``notes``, in words.
+    Members: ``way``, the steps, one for each measured mini-batch; ``in_flight``, mini-batches in
+    flight; ``per_graph``, mini-batches per graph; ``tuning``, chosen options, None for a system
+    without options; ``notes``, in words.
     """
 
-    steps: list[Step]
+    way: Way
     in_flight: int
     per_graph: int = 1
     tuning: Any = None
     notes: tuple[str, ...] = ()
 
+    @property
+    def steps(self) -> list[Step]:
+        """A step for each measured mini-batch."""
+        return self.way.steps
+
     @cached_property
     def interval_us(self) -> float:
         """Time from one mini-batch to the next."""
-        return interval_us(self.steps, self.in_flight, self.per_graph)
+        return self.way.interval_us(self.in_flight, self.per_graph)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +168,7 @@ class Search(ABC):
         self.site = site
         self.step_options = StepOptions(site.training, all_reduce)
         self._bound, self._cost = cache(self._bound_of), cache(self._cost_of)
+        self._few, self._least = cache(self._few_of), cache(self._least_of)
         self.fixed = fixed_of(self.kind, site.point.system.fixed) if self.kind else {}
         if self.fixed.get("key_bytes", 8) < site.key_bytes:
             raise ValueError("key_bytes must be 8: the tables have more than 2^32 rows")
@@ -206,9 +209,10 @@ class Search(ABC):
         cannot make the result worse."""
         return None
 
-    def least_ways(self, option: Any) -> list[list[Step]]:
-        """Return steps of few mini-batches that are a lower bound of :meth:`ways`."""
-        return self.ways(option, few=True)
+    def least_ways(self, option: Any) -> list[list[Step]] | None:
+        """Return steps of few mini-batches that are a lower bound of :meth:`ways`, None if they are
+        not cheaper to build."""
+        return None
 
     def allows(self, option: Any, depth: int, per_graph: int) -> bool:
         """Return whether an option differs from the others at a flight."""
@@ -222,7 +226,7 @@ class Search(ABC):
 
     def whole(self, choice: Choice) -> Built:
         """Return the system with a choice, over all mini-batches."""
-        return fastest(choice.flights, *self.ways(choice.option), tuning=choice.option,
+        return fastest(choice.flights, *map(Way, self.ways(choice.option)), tuning=choice.option,
                        notes=self.in_words(choice.option))
 
     def pick(self, found: list[Built]) -> Built:
@@ -251,7 +255,7 @@ class Search(ABC):
         before, group, choices = None, self.apart(options[0]), self._choices(flights, options)
         while True:
             chosen = best([each for each in choices if self.apart(each.option) == group],
-                          self._bound, self._cost)
+                          self._floor, self._bound, self._cost)
             if chosen == before:
                 return chosen
             before, ((depth, _),) = chosen, chosen.flights
@@ -263,14 +267,26 @@ class Search(ABC):
         return [Choice((flight,), each) for each in options for flight in flights
                 if self.allows(each, *flight)]
 
+    def _few_of(self, option: Any) -> list[Way]:
+        return [Way(steps) for steps in self.ways(option, few=True)]
+
+    def _least_of(self, option: Any) -> list[Way]:
+        found = self.least_ways(option)
+        return self._few(option) if found is None else [Way(steps) for steps in found]
+
+    def _floor(self, choice: Choice) -> tuple[float, float]:
+        """Return a lower bound of :meth:`_bound_of` that builds no graph."""
+        return min((way.least_us(*flight), way.alone_us)
+                   for way in self._least(choice.option) for flight in choice.flights)
+
     def _bound_of(self, choice: Choice) -> tuple[float, float]:
         """Return a lower bound of the cost of a choice."""
-        return min(_cost(Built(steps, *flight))
-                   for steps in self.least_ways(choice.option) for flight in choice.flights)
+        return _cost(lowest([Built(way, *flight) for way in self._least(choice.option)
+                             for flight in choice.flights], _floor, _cost))
 
     def _cost_of(self, choice: Choice) -> tuple[float, float]:
         """Return the shortest interval, and the time of a step alone at it."""
-        return _cost(fastest(choice.flights, *self.ways(choice.option, few=True)))
+        return _cost(fastest(choice.flights, *self._few(choice.option)))
 
 
 class Plain(Search):
@@ -303,25 +319,39 @@ def sums(options: StepOptions, devices: Devices) -> Iterator[StepOptions]:
         yield replace(options, buckets=buckets, nccl=nccl)
 
 
-def fastest(flights: Flights, *ways: list[Step], tuning: Any = None,
+def fastest(flights: Flights, *ways: Way, tuning: Any = None,
             notes: tuple[str, ...] = ()) -> Built:
     """Return the fastest of several ways and flights. Ties: the fastest alone, then the least in
     flight and per graph."""
-    return _best([Built(steps, *flight, tuning, notes) for flight in flights for steps in ways])
+    return _best([Built(way, *flight, tuning, notes) for flight in flights for way in ways])
+
+
+def lowest(items: Sequence[Any], floor: Callable[[Any], tuple[float, ...]],
+           cost: Callable[[Any], tuple[float, ...]]) -> Any:
+    """Return the first item of the least cost. ``floor``: a cheaper lower bound of the cost."""
+    found: tuple[tuple[float, ...], int] | None = None
+    for bound, number in sorted((floor(item), number) for number, item in enumerate(items)):
+        if found is not None and bound > found[0]:
+            break
+        own = cost(items[number]), number
+        found = own if found is None else min(found, own)
+    if found is None:
+        raise ValueError("items must be at least one, not none")
+    return items[found[1]]
 
 
 def _best(every: list[Built]) -> Built:
     """Return the fastest; of equally fast ones, the fastest alone."""
     if len(every) == 1:
         return every[0]
-    return best(every, _cost, _cost)
+    return best(every, _floor, _cost, _cost)  # in the order of the cost: the first of equal ones
+
+
+def _floor(built: Built) -> tuple[float, float]:
+    """Return a lower bound of :func:`_cost` that builds no graph."""
+    return built.way.least_us(built.in_flight, built.per_graph), built.way.alone_us
 
 
 def _cost(built: Built) -> tuple[float, float]:
     """Return the interval, and the time of a step alone at it."""
-    return built.interval_us, alone_us(built.steps)
-
-
-def alone_us(steps: list[Step]) -> float:
-    """Return the mean time of a step alone, the tie-breaker of equally fast ways."""
-    return mean(longest_us(step) for step in steps)
+    return built.interval_us, built.way.alone_us

@@ -129,6 +129,9 @@ BACKENDS = ("loky", "dask")
 """``loky`` starts processes on this machine. ``dask`` is an extra: it uses the cluster of the
 scheduler ``DASK_SCHEDULER_ADDRESS``, or starts a local cluster if the variable is unset."""
 
+_MOST_CACHED = 6 << 30
+"""Bytes by which a worker may grow before another replaces it."""
+
 _WATCH_SECONDS = 0.5
 """Interval at which a worker checks that its parent process is alive."""
 
@@ -248,13 +251,18 @@ def _called(function: Callable[[Any], Any], item: Any) -> tuple[Any, Any]:
 
 
 def _begin_worker(parent: int) -> None:
-    """Ignore the terminal's signals, and end this worker when its parent process ends.
+    """Ignore the terminal's signals, keep caches, and end this worker when its parent process ends.
 
     The parent ends its workers on a signal. If the parent is killed, the worker must notice it.
     """
     for name in ("SIGINT", "SIGHUP", "SIGTERM"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
+    # loky would end a worker whose caches exceed 300 MB after any item, and the next would form the
+    # same trace again. :mod:`sim.evaluation.trace` limits the traces that a process keeps.
+    executor = import_module("joblib.externals.loky.process_executor")
+    if hasattr(executor, "_MAX_MEMORY_LEAK_SIZE"):
+        executor._MAX_MEMORY_LEAK_SIZE = _MOST_CACHED
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 

@@ -1,8 +1,10 @@
 """Trace of a point: its mini-batches, the placement of its tables, and the part that NICs see."""
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, wraps
 from threading import Lock
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -11,14 +13,15 @@ from host.data.contents import check_contents, contents
 from host.model import Model
 from host.placement.shard import ShardPlan
 from host.samples import Samples, first_samples
+from host.systems import Tally
 from rtl.formats import DescriptorKind
-from sim.evaluation.fields import Fields, Workload
+from sim.evaluation.fields import Fields, Workload, model_of
 from sim.job.inputs import SampleSource
 from sim.job.workload import Workload as JobWorkload
 
 __all__ = ["ENDLESS", "FewSamplesError", "Trace", "arrivals_of", "busy_trace", "copied_all",
-           "first_of", "nic_plan_of", "placement_of", "plan_of", "trace_key", "trace_of",
-           "without_small"]
+           "first_of", "model_without", "nic_plan_of", "of_trace", "placement_of", "plan_of",
+           "tally_of", "trace_key", "trace_of", "without_small"]
 
 SATURATED = 16
 """Mini-batches in flight that keep NICs busy. A short trace uses half the number of measured
@@ -30,6 +33,11 @@ begin at once, and NICs keep this rhythm for up to about 90 mini-batches of 128 
 
 ENDLESS = 1 << 40
 """Samples of a source of which the first are used, see :func:`first_of`."""
+
+_KEPT_KEYS = 120_000_000
+"""Keys of the traces that a process keeps, about: 12 bytes each."""
+
+_P, _R = ParamSpec("_P"), TypeVar("_R")
 
 _READING = Lock()  # Dask may measure points in threads.
 
@@ -52,6 +60,7 @@ class Trace:
     changed: whether ``model`` differs from the data set's, such as for NICs that serve part of a
         trace. least_rows: tables of at most this many rows are left out; None without a table left
         out. only: whether no further samples can be made or read.
+    found: results of functions of the trace, see :func:`of_trace`.
     """
 
     of: Workload
@@ -65,6 +74,7 @@ class Trace:
     changed: bool = False
     least_rows: int | None = None
     only: bool = False
+    found: dict[Hashable, Any] = field(init=False, default_factory=dict, repr=False)
 
     @property
     def measured(self) -> tuple[MiniBatch, ...]:
@@ -78,13 +88,52 @@ class Trace:
         return min(total, (last // self.window + 1) * self.window) - 1
 
 
+def of_trace(function: Callable[Concatenate[Trace, _P], _R]) -> Callable[Concatenate[Trace, _P],
+                                                                        _R]:
+    """Let a function of a trace and of hashable values compute each result once. The results live
+    as long as the trace."""
+    @wraps(function)
+    def kept(trace: Trace, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        key = (function, args, tuple(kwargs.items()))
+        if key not in trace.found:
+            trace.found[key] = function(trace, *args, **kwargs)
+        return trace.found[key]
+
+    return kept
+
+
+@of_trace
+def tally_of(trace: Trace, number: int, nodes: int) -> Tally:
+    """Return the counts of measured mini-batch ``number``, split over ``nodes``, by table."""
+    return Tally(trace.measured[number].samples, nodes)
+
+
+_TRACES: dict[tuple[Workload, tuple[str, ...]], Trace] = {}
+"""Traces that were used last, the last at the end."""
+
+
 def trace_of(workload: Workload) -> Trace:
     """Return the trace of a workload; points that differ only in their systems share it.
 
     If files are too short, there are fewer mini-batches, which ``notes`` states; samples are not
     repeated. ``FewSamplesError`` for fewer than 2 mini-batches.
     """
-    return _trace(trace_key(workload), contents(workload.data))
+    key = trace_key(workload), contents(workload.data)
+    found = _TRACES.pop(key, None)
+    while found is None and _TRACES and _keys(_TRACES) + _keys_of(key[0]) > _KEPT_KEYS:
+        _TRACES.pop(next(iter(_TRACES)), None)
+    _TRACES[key] = found = found or _trace(*key)
+    return found
+
+
+def _keys(traces: dict[tuple[Workload, tuple[str, ...]], Trace]) -> int:
+    """Return the keys of traces."""
+    return sum(len(batch.samples.rows) for trace in [*traces.values()] for batch in trace.batches)
+
+
+def _keys_of(of: Workload) -> float:
+    """Return the keys of a workload's trace, about."""
+    return of.samples * (of.warmup + of.measured) * model_of(of.dataset).keys
 
 
 def trace_key(workload: Workload) -> Workload:
@@ -92,7 +141,6 @@ def trace_key(workload: Workload) -> Workload:
     return replace(workload, workload=Workload.workload, mini_batch=workload.samples)
 
 
-@lru_cache(maxsize=8)
 def _trace(of: Workload, _: tuple[str, ...]) -> Trace:
     data, size, window, warmup, measured = (
         of.data, of.samples, of.window, of.warmup, of.measured)
@@ -113,7 +161,7 @@ def _trace(of: Workload, _: tuple[str, ...]) -> Trace:
         window = None
         chunks = list(first_samples(chunks, found * size))
     batcher = Batcher(algorithm_of(of.batching), size, window)
-    batches = tuple(batcher.form(chunks))
+    batches = tuple(batcher.form(chunks.pop(0) for _ in range(len(chunks))))  # frees memory
     waits = size if of.batching == "file" else window or 16 * size
     named = ", ".join(data) if data else f"generator, shape of {of.name}, seed {of.seed}"
     first = len(batches) * warmup // (warmup + measured)
@@ -177,14 +225,15 @@ def arrivals_of(trace: Trace, per_us: float, seed: int) -> np.ndarray:
     return np.cumsum(np.random.default_rng(seed).exponential(1 / per_us, count))
 
 
-def plan_of(point: Fields, trace: Trace) -> ShardPlan:
+def plan_of(point: Fields, trace: Trace, least_rows: int | None = None) -> ShardPlan:
     """Return the placement plan of a point's tables, the same for every system.
 
     Placement ``lookups`` counts the lookups of the whole trace, warm-up included.
+    ``least_rows``: tables of at most this many rows are left out.
     """
     cluster = point.cluster
-    return _plan(trace, cluster.endpoints, cluster.placement, cluster.gpus).with_copies(
-        point.system.copied_rows)
+    return _plan(trace, cluster.endpoints, cluster.placement, cluster.gpus,
+                 least_rows).with_copies(point.system.copied_rows)
 
 
 def nic_plan_of(point: Fields, trace: Trace) -> ShardPlan:
@@ -200,13 +249,27 @@ def placement_of(point: Fields, trace: Trace) -> tuple[str, tuple[int, ...] | No
     return ",".join(str(table.owner) for table in plan.tables), None
 
 
-@lru_cache(maxsize=8)
-def _plan(trace: Trace, nodes: int, placement: str, gpus: int) -> ShardPlan:
-    lookups = None
+@of_trace
+def _plan(trace: Trace, nodes: int, placement: str, gpus: int,
+          least_rows: int | None = None) -> ShardPlan:
+    """Return the plan of a trace; ``least_rows``: tables of at most this many rows are left out."""
+    kept, lookups = _larger(trace, least_rows), None
     if placement == "lookups":
         lookups = np.sum([batch.samples.bag_lengths.sum(axis=0, dtype=np.int64)
-                          for batch in trace.batches], axis=0).tolist()
-    return ShardPlan.deal(trace.model, nodes, placement, lookups, gpus)
+                          for batch in trace.batches], axis=0)[kept].tolist()
+    return ShardPlan.deal(model_without(trace, least_rows), nodes, placement, lookups, gpus)
+
+
+def model_without(trace: Trace, rows: int | None) -> Model:
+    """Return the model of a trace without the tables of at most ``rows`` rows."""
+    kept = _larger(trace, rows)
+    return trace.model if kept.all() else trace.model.with_tables(
+        np.flatnonzero(kept).tolist(), f"{trace.model.name}, tables of more than {rows} rows")
+
+
+def _larger(trace: Trace, rows: int | None) -> np.ndarray:
+    """Return which tables have more than ``rows`` rows, all for None: bool ``[tables]``."""
+    return np.array(trace.model.rows) > (-1 if rows is None else rows)
 
 
 def copied_all(trace: Trace, rows: int) -> bool:
@@ -214,11 +277,11 @@ def copied_all(trace: Trace, rows: int) -> bool:
     return max(trace.model.rows) <= rows
 
 
-@lru_cache(maxsize=16)
+@of_trace
 def without_small(trace: Trace, rows: int) -> Trace:
     """Return a trace without the tables of at most ``rows`` rows; at least one table must remain.
     """
-    kept = np.array([each > rows for each in trace.model.rows])
+    kept = _larger(trace, rows)
     if kept.all():
         return trace
     number = np.cumsum(kept) - 1
@@ -229,7 +292,6 @@ def without_small(trace: Trace, rows: int) -> Trace:
                        np.ascontiguousarray(samples.bag_lengths[:, kept]),
                        number[samples.tables[held]].astype(np.int32), samples.rows[held])
 
-    model = trace.model.with_tables(np.flatnonzero(kept).tolist(), f"{trace.model.name}, tables of "
-                                    f"more than {rows} rows")
-    return replace(trace, changed=True, model=model, least_rows=rows, batches=tuple(
-            replace(batch, samples=less(batch.samples)) for batch in trace.batches))
+    return replace(trace, changed=True, model=model_without(trace, rows), least_rows=rows,
+                   batches=tuple(replace(batch, samples=less(batch.samples))
+                                           for batch in trace.batches))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from host.systems import Workload, workload_of
 from host.systems.bl_tuned import Tuning, exchanged
 from host.systems.tables import vector_bytes
 from rtl.config import NicConfig
-from sim.evaluation.trace import Trace
+from sim.evaluation.trace import Trace, of_trace, tally_of
 
 __all__ = ["TERMS", "Pass", "Reduction", "Updates", "Workloads", "all_reduce_traffic",
            "gradient_traffic", "reduction", "reductions", "software_traffic", "totalled", "updates",
@@ -52,12 +51,14 @@ class Workloads:
         if rows not in self._plans:
             self._plans[rows] = self._plans[0].with_copies(rows)
         if (rows, number) not in self._made:
+            plan = self._plans[rows]
             self._made[rows, number] = workload_of(
-                self._trace.measured[number].samples, self._trace.model, self._plans[rows])
+                self._trace.measured[number].samples, self._trace.model, plan,
+                tally_of(self._trace, number, plan.nodes))
         return self._made[rows, number]
 
 
-@lru_cache(maxsize=8)
+@of_trace
 def workloads(trace: Trace, plan: ShardPlan) -> Workloads:
     """Return the work of each measured mini-batch for the nodes of ``plan``."""
     return Workloads(trace, plan)
@@ -94,7 +95,7 @@ class Reduction:
     passes: tuple[tuple[Pass, ...], ...]
 
 
-@lru_cache(maxsize=8)
+@of_trace
 def reductions(trace: Trace, plan: ShardPlan, config: NicConfig) -> tuple[Reduction, ...]:
     """Return the sums of each measured mini-batch of a trace."""
     return tuple(reduction(batch.samples, plan, config) for batch in trace.measured)
@@ -180,7 +181,7 @@ class Updates:
                 for name, counts in (("rows", self.rows), ("misses", self.misses))}
 
 
-@lru_cache(maxsize=8)
+@of_trace
 def updates_of_trace(trace: Trace, plan: ShardPlan, rows: int, ways: int,
                      policy: str = "lru") -> Updates:
     """Return :func:`updates` of the measured mini-batches of a trace."""

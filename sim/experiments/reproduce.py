@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,19 +11,16 @@ import numpy as np
 from gen.base.files import write_whole
 from host.systems.devices import profiles_of
 from host.toml.profile import load_profile, profile_hash
-from sim.evaluation.measure import measure
-from sim.evaluation.nic_run import store_of_runs
-from sim.evaluation.point import Point, Task, effort, in_turn, in_words
+from sim.evaluation.measured import measured
+from sim.evaluation.point import Point, Task, in_turn, in_words
 from sim.evaluation.setting import Setting
-from sim.evaluation.store import Outcome, Results, Store, plain
-from sim.evaluation.sweep import Progress, sweep
+from sim.evaluation.store import Outcome, Results, plain
+from sim.evaluation.sweep import Progress
 from sim.experiments.claims.headlines import headlines
 from sim.experiments.claims.judge import judge
 from sim.experiments.figures.exhibit import Exhibit
 from sim.experiments.figures.registry import chosen, exhibit
-from sim.experiments.figures.row import COLUMNS
 from sim.experiments.page import Shown, page_of
-from sim.files.identity import sources_of
 from sim.page.html import render
 from sim.page.png import write_png
 from sim.page.rows import csv_text
@@ -65,10 +61,7 @@ def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backen
     """
     names, folder = chosen(names), Path(output)
     folder.mkdir(parents=True, exist_ok=True)
-    results = sweep(points_of(names, setting),
-                    how or partial(measure, runs=store_of_runs((folder / "runs").absolute())),
-                    Store(folder / "points", sources_of(measure)), backend, jobs, progress, in_turn,
-                    effort)
+    results = measured(points_of(names, setting), folder, in_turn, how, backend, jobs, progress)
     shown = [_write(exhibit(name), setting, results, folder, command) for name in names]
     judged = [row for row in judge(setting, results) if set(row["figures"]) & set(names)]
     found = _made_with(setting, results) | {
@@ -89,7 +82,7 @@ def _write(shown: Exhibit, setting: Setting, results: Results, folder: Path,
     charts = shown.charts(setting, results, rows)
     for chart in charts:
         write_png(chart, folder / f"{chart.name}.png")
-    write_whole(str(folder / f"{shown.name}.csv"), csv_text(rows, COLUMNS))
+    write_whole(str(folder / f"{shown.name}.csv"), csv_text(rows))
     return Shown(shown.name, shown.title, shown.about,
                  f"python -m sim reproduce {shown.name}{command} --output DIR",
                  shown.answer(setting, results, rows), charts,

@@ -6,12 +6,16 @@ from host.placement.shard import ShardPlan
 from host.timing.gpu import GpuProfile
 from rtl.formats import OFFSET_BITS, READ_UNIT, DescriptorKind
 
-__all__ = ["ROWS_BASE", "RowPlaces", "check_bar", "row_registers"]
+__all__ = ["ROWS_BASE", "BarError", "RowPlaces", "check_bar", "row_registers"]
 
 ROWS_BASE = 0x10_0000_0000
 """Address of the first table of a node in the memory of its GPU."""
 
 _GIB = 1 << 30
+
+
+class BarError(ValueError):
+    """The tables of a node exceed the BAR of its GPU, through which NICs read rows."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +58,12 @@ class RowPlaces:
 
 
 def check_bar(plan: ShardPlan, dimension: int, gpu: GpuProfile) -> None:
-    """Raise ``ValueError`` if the tables of a node exceed the BAR of its GPU."""
+    """Raise :class:`BarError` if the tables of a node exceed the BAR of its GPU."""
     for node in range(plan.nodes):
         places = RowPlaces.of(plan, node, dimension)
         most = min(int(gpu.bar_gib * _GIB), READ_UNIT << OFFSET_BITS)
         if places.end > most:
-            raise ValueError(
+            raise BarError(
                 f"row_reads must be false where the tables of a node, {places.end / _GIB:.3g} GiB "
                 f"at node {node}, are larger than the BAR of its GPU, {most / _GIB:.3g} GiB "
                 f"(bar_gib of {gpu.name}), not True")

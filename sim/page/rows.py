@@ -13,7 +13,7 @@ COLUMNS = ("workload", "cluster", "mini_batch", "profile", "fidelity", "system",
 """Columns of a figure's CSV file: members of :class:`Row`."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Row:
     """One value of a figure.
 

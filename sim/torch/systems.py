@@ -165,8 +165,7 @@ def _again(kept: list[Kept], warmup: int) -> int:
 
 def _batch(samples: Samples, number: int) -> MiniBatch:
     count = len(samples)
-    return MiniBatch(samples, np.arange(number * count, (number + 1) * count), True,
-                     len(np.unique(samples.keys)), None)
+    return MiniBatch(samples, np.arange(number * count, (number + 1) * count), True)
 
 
 def _row(name: str, trace: Trace, training: bool, setting: Setting) -> dict:

@@ -12,7 +12,8 @@ from sim.evaluation.store import Results
 from sim.experiments.figures.estimate import combined, estimated
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.plots.series import cases
-from sim.experiments.figures.row import Row
+from sim.experiments.figures.row import row_of
+from sim.page.rows import Row
 
 __all__ = ["CARD", "EXHIBIT", "GPU", "alternate_fields", "batches"]
 
@@ -74,9 +75,9 @@ class _Alternate(Table):
                 card, gpu = _both(setting, dataset, software, size)
                 for metric in ("interval_us", "service_us"):
                     found = [estimated(results, point, metric, ()) for point in (card, gpu)]
-                    rows += [Row.of(point, point.label, metric, value, "us")
+                    rows += [row_of(point, point.label, metric, value, "us")
                              for point, value in zip((card, gpu), found)]
-                    rows.append(Row.of(
+                    rows.append(row_of(
                         card, card.label, metric.replace("_us", "_speedup_vs_with_gpu"),
                         combined(lambda own, other, metric=metric: speedup(metric, own, other),
                                  *found), "x"))

@@ -11,7 +11,8 @@ from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
 from sim.evaluation.store import Results
 from sim.experiments.figures.exhibit import Table
-from sim.experiments.figures.row import Row
+from sim.experiments.figures.row import row_at
+from sim.page.rows import Row
 
 __all__ = ["EXHIBIT", "EXTRAS", "Extra"]
 
@@ -90,7 +91,7 @@ class _Beyond(Table):
             sent, before = (results.value(point, "traffic.total.bytes") for point in (own, other))
             for name, value in (("speedup_over_without", faster),
                                 ("bytes_over_without", sent / before if sent and before else None)):
-                rows.append(Row.at(own, f"FS + {extra.name}", f"{extra.workload}_{name}", value,
+                rows.append(row_at(own, f"FS + {extra.name}", f"{extra.workload}_{name}", value,
                                    "x"))
         return rows
 

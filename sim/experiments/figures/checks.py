@@ -8,9 +8,9 @@ from sim.evaluation.store import Results
 from sim.experiments.checks.check import Check, Comparison
 from sim.experiments.checks.every import comparisons
 from sim.experiments.figures.exhibit import Figure
-from sim.experiments.figures.row import Row
 from sim.page.chart import COLOURS, Axis, Chart, Panel, Series
 from sim.page.content import Column, Section, Table, Text
+from sim.page.rows import Row
 
 __all__ = ["EXHIBIT"]
 
@@ -69,7 +69,7 @@ def _rows(each: Comparison, check: Check) -> list[Row]:
              ("error", check.error, "1")]
     if check.bound is not None:
         found += [("bound", check.bound, "1"), ("good", float(check.good is True), "1")]
-    return [Row(dataset=each.name, nodes=check.gpus, mini_batch=check.mini_batch,
+    return [Row(workload=each.name, cluster=f"{check.gpus} GPUs", mini_batch=check.mini_batch,
                 profile=check.profile, fidelity="model", system=system, metric=check.name,
                 value=value, unit=unit) for system, value, unit in found]
 

@@ -14,7 +14,8 @@ from sim.evaluation.point import Point
 from sim.evaluation.setting import BASES, Setting
 from sim.evaluation.store import Results
 from sim.experiments.figures.exhibit import Table
-from sim.experiments.figures.row import Row
+from sim.experiments.figures.row import row_at
+from sim.page.rows import Row
 
 __all__ = ["CHANGES", "EXHIBIT", "MEASURED", "NOTHING", "OPTIONS", "TENSOR_CORES", "Option"]
 
@@ -165,7 +166,7 @@ class _En(Table):
             own, workload = case.own, case.own.workload.workload
 
             def row(metric: str, value: float | None, unit: str, case=case) -> None:
-                rows.append(Row.at(case.own, case.name,
+                rows.append(row_at(case.own, case.name,
                                    f"{case.own.workload.workload}_{metric}", value, unit))
 
             for metric in ("interval_us", "service_us"):

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from sim.evaluation.point import Point, Task
 from sim.evaluation.setting import Setting
 from sim.evaluation.store import Results
-from sim.experiments.figures.row import Row
 from sim.page.chart import Chart
 from sim.page.content import Column, Section, Text
 from sim.page.content import Table as PageTable
+from sim.page.rows import Row
 
 __all__ = ["Exhibit", "Figure", "Table"]
 
@@ -77,7 +77,7 @@ class Figure(Exhibit):
         return f"{self.name}: {self.title}"
 
 
-_COLUMNS = ("system", "data set", Column("nodes", "d"), Column("mini-batch", ",d"), "software",
+_COLUMNS = ("system", "workload", "cluster", Column("mini-batch", ",d"), "software",
             "metric", Column("value", ".3f"))
 
 
@@ -91,6 +91,6 @@ class Table(Exhibit):
     def sections(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Section]:
         """Return a section with all rows."""
         return [Section(self.title, [
-            PageTable(_COLUMNS, [[row.system, row.dataset, row.nodes, row.mini_batch, row.profile,
+            PageTable(_COLUMNS, [[row.system, row.workload, row.cluster, row.mini_batch, row.profile,
                                   row.metric, row.value] for row in rows]),
             Text([f"{name}: {text}." for name, text in self.notes()])])]

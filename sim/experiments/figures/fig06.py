@@ -10,8 +10,9 @@ from sim.evaluation.setting import Setting, samples_of
 from sim.evaluation.store import Results
 from sim.experiments.figures.captions import of_samples
 from sim.experiments.figures.exhibit import Figure
-from sim.experiments.figures.row import Row
+from sim.experiments.figures.row import cluster_of
 from sim.page.chart import Axis, Chart, Panel, Series
+from sim.page.rows import Row
 
 __all__ = ["EXHIBIT"]
 
@@ -37,14 +38,15 @@ class _Skew(Figure):
                       ("accesses", shares.accesses, "accesses"),
                       *((f"{_RANK}{rank}", int(used[rank - 1]), "accesses")
                         for rank in ranks.tolist())]
-            rows += [Row(dataset, 1, len(samples), "none", "none", "samples", metric, value, unit)
+            rows += [Row(dataset, cluster_of(1), len(samples), "none", "none", "samples", metric,
+                         value, unit)
                      for metric, value, unit in values]
         return rows
 
     def chart(self, setting: Setting, results: Results, rows: Sequence[Row]) -> Chart:
         """Return accesses over rank, both logarithmic."""
         def panel(dataset: str) -> Panel:
-            own = [row for row in rows if row.dataset == dataset]
+            own = [row for row in rows if row.workload == dataset]
             curve = [row for row in own if row.metric.startswith(_RANK)]
             named = {row.metric: row.value for row in own}
             return Panel(

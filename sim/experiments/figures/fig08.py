@@ -7,10 +7,11 @@ from sim.evaluation.setting import Setting
 from sim.evaluation.store import Results
 from sim.experiments.figures.captions import mini_batches, of_samples
 from sim.experiments.figures.exhibit import Figure
-from sim.experiments.figures.row import Row
+from sim.experiments.figures.row import cluster_of
 from sim.experiments.figures.similarity import compared, similarities
 from sim.page.chart import COLOURS, Axis, Chart, Panel, Series
 from sim.page.content import Column, Section, Table
+from sim.page.rows import Row
 
 __all__ = ["EXHIBIT"]
 
@@ -30,9 +31,9 @@ class _Similarity(Figure):
             for name in _SHOWN:
                 for number, (fresh, similarity) in enumerate(similarities(setting, dataset, name)):
                     what = "similarity_after_refresh" if fresh else "similarity"
-                    rows.append(Row(dataset, 1, size, "none", "none", name,
+                    rows.append(Row(dataset, cluster_of(1), size, "none", "none", name,
                                     f"{what}_of_mini_batch_{number}", similarity, "1"))
-            rows += [Row(dataset, 1, size, "none", "none", found["algorithm"], metric,
+            rows += [Row(dataset, cluster_of(1), size, "none", "none", found["algorithm"], metric,
                          found[metric], unit)
                      for found in compared(setting, dataset)
                      for metric, unit in (("unique_keys", "keys"), ("saved", "1"),
@@ -44,7 +45,7 @@ class _Similarity(Figure):
         def panel(dataset: str) -> Panel:
             lines = []
             for number, name in enumerate(_SHOWN):
-                own = [row for row in rows if row.dataset == dataset and row.system == name
+                own = [row for row in rows if row.workload == dataset and row.system == name
                        and "_of_mini_batch_" in row.metric]
                 lines.append(Series(name=name, x=list(range(len(own))), colour=COLOURS[number],
                                     y=[row.value for row in own],

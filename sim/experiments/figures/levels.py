@@ -11,7 +11,8 @@ from sim.evaluation.point import Point
 from sim.evaluation.setting import BASES, Setting
 from sim.evaluation.store import Results
 from sim.experiments.figures.exhibit import Table
-from sim.experiments.figures.row import Row
+from sim.experiments.figures.row import row_at
+from sim.page.rows import Row
 
 __all__ = ["EXHIBIT"]
 
@@ -42,7 +43,7 @@ class _Levels(Table):
                 other = _point(setting, dataset, base, workload, level)
                 metric = JUDGED[workload]
                 faster = speedup(metric, *(results.value(point, metric) for point in (own, other)))
-                rows.append(Row.at(own, f"FS, kernels L{level}",
+                rows.append(row_at(own, f"FS, kernels L{level}",
                                    f"{workload}_speedup_vs_{base}", faster, "x"))
         return rows
 

@@ -1,41 +1,23 @@
-"""Values of a figure or table as rows, and as a CSV file."""
-
-from dataclasses import dataclass
+"""Values of a figure or table as rows of its CSV file."""
 
 from sim.evaluation.point import Point
 from sim.experiments.figures.estimate import Estimate
+from sim.page.rows import Row
 
-__all__ = ["COLUMNS", "Row"]
-
-COLUMNS = ("dataset", "nodes", "mini_batch", "profile", "fidelity", "system", "metric", "value",
-           "low", "high", "unit")
-"""Columns of the CSV files: members of :class:`Row`."""
+__all__ = ["cluster_of", "row_at", "row_of"]
 
 
-@dataclass(frozen=True)
-class Row:
-    """One value. ``low`` and ``high`` are the ends of its range, or None."""
+def cluster_of(nodes: int) -> str:
+    """Return the cluster of a figure in words: its number of nodes."""
+    return f"{nodes} node{'s' * (nodes != 1)}"
 
-    dataset: str
-    nodes: int
-    mini_batch: int
-    profile: str
-    fidelity: str
-    system: str
-    metric: str
-    value: float | None
-    unit: str
-    low: float | None = None
-    high: float | None = None
 
-    @classmethod
-    def of(cls, point: Point, system: str, metric: str, found: Estimate | None,
-           unit: str) -> "Row":
-        """Return the row of a point's metric; ``found``: its estimate over seeds."""
-        return cls.at(point, system, metric, found and found.value, unit)
+def row_of(point: Point, system: str, metric: str, found: Estimate | None, unit: str) -> Row:
+    """Return the row of a point's metric; ``found``: its estimate over seeds."""
+    return row_at(point, system, metric, found and found.value, unit)
 
-    @classmethod
-    def at(cls, point: Point, system: str, metric: str, value: float | None, unit: str) -> "Row":
-        """Return the row of a value at a point."""
-        return cls(point.workload.name, point.cluster.nodes, point.workload.samples,
-                   point.cluster.software, point.system.fidelity, system, metric, value, unit)
+
+def row_at(point: Point, system: str, metric: str, value: float | None, unit: str) -> Row:
+    """Return the row of a value at a point."""
+    return Row(point.workload.name, cluster_of(point.cluster.nodes), point.workload.samples,
+               point.cluster.software, point.system.fidelity, system, metric, value, unit)

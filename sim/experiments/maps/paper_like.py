@@ -9,8 +9,9 @@ from sim.evaluation.setting import BASES, FULL_SYSTEMS, SETTINGS, Setting, like
 from sim.evaluation.store import Results
 from sim.experiments.claims.headlines import headlines, in_words
 from sim.experiments.figures.exhibit import Exhibit
-from sim.experiments.figures.row import Row
+from sim.experiments.figures.row import cluster_of
 from sim.page.content import Column, Section, Table
+from sim.page.rows import Row
 
 __all__ = ["EXHIBIT"]
 
@@ -31,7 +32,8 @@ class _PaperLike(Exhibit):
 
     def rows(self, setting: Setting, results: Results) -> list[Row]:
         """Return the speedups in each setting."""
-        return [Row(dataset, own.nodes, own.mini_batch(dataset), row["software"], own.fidelity,
+        return [Row(dataset, cluster_of(own.nodes), own.mini_batch(dataset), row["software"],
+                    own.fidelity,
                     row["system"].upper(), f"{row['workload']}_speedup_vs_{row['base']} [{name}]",
                     value, "x")
                 for name, own in _settings(setting).items() for row in headlines(own, results)

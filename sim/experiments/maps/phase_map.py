@@ -7,12 +7,13 @@ from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
 from sim.evaluation.store import Results
 from sim.experiments.figures.exhibit import Exhibit
-from sim.experiments.figures.row import Row
+from sim.experiments.figures.row import cluster_of
 from sim.experiments.maps.cells import INFERENCE, TRAINING, Cell, cells_of, points_of
 from sim.experiments.maps.heat import claims_chart, heat_chart
 from sim.experiments.maps.verdicts import JUDGED, RATIOS, Ratio, agreeing, ratio, verdicts
 from sim.page.chart import Chart
 from sim.page.content import Section, Table
+from sim.page.rows import Row
 
 __all__ = ["EXHIBIT", "best"]
 
@@ -83,7 +84,7 @@ class _Known:
     def __init__(self, setting: Setting, rows: Sequence[Row]):
         self._software = setting.softwares[0]
         self._values = {
-            (row.dataset, row.mini_batch, row.profile, row.system, row.metric): row.value
+            (row.workload, row.mini_batch, row.profile, row.system, row.metric): row.value
             for row in rows}
 
     def verdicts(self, cell: Cell) -> dict[str, bool | None]:
@@ -117,7 +118,7 @@ def _cells(setting: Setting) -> list[Cell]:
 
 def _row(setting: Setting, cell: Cell, software: str, metric: str, value: float | None,
          unit: str, system: str = "") -> Row:
-    return Row(cell.dataset, setting.nodes, cell.mini_batch, software, setting.fidelity,
+    return Row(cell.dataset, cluster_of(setting.nodes), cell.mini_batch, software, setting.fidelity,
                system.upper(), _at(cell, metric), value, unit)
 
 

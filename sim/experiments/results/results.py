@@ -2,18 +2,15 @@
 
 import json
 from collections.abc import Callable, Sequence
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 from gen.base.files import write_whole
 from host.timing.cluster import load_cluster
 from sim.evaluation.compared import hashes_of
-from sim.evaluation.measure import measure
-from sim.evaluation.nic_run import store_of_runs
-from sim.evaluation.point import Point, Task, effort
-from sim.evaluation.store import Store
-from sim.evaluation.sweep import Parts, Progress, sweep
+from sim.evaluation.measured import measured
+from sim.evaluation.point import Point, Task
+from sim.evaluation.sweep import Parts, Progress
 from sim.evaluation.trace import trace_key
 from sim.experiments.results.answer import answer_of
 from sim.experiments.results.cases import OWN, Case, Measured, values_of
@@ -24,14 +21,13 @@ from sim.experiments.results.serving import csv_rows as csv_of_served
 from sim.experiments.results.serving import row_of_served, served_of
 from sim.experiments.sensitivity.kinds import in_words
 from sim.experiments.sensitivity.spread import Spread
-from sim.files.identity import sources_of
 from sim.page.html import render
 from sim.page.png import write_png
 from sim.page.rows import csv_text
 
 __all__ = ["FILES", "SCHEMA", "results"]
 
-SCHEMA = "embernic/results/1"
+SCHEMA = "embernic/results/2"
 
 FILES = ("results.json", "results.csv", "results.png", "results.html")
 """Files that :func:`results` writes."""
@@ -73,9 +69,7 @@ def results(cases: Sequence[Case], output: str | Path, backend: str = "loky",
     shown = served_of(cases) if serve else []
     tell = Parts(progress, [len(tasks), *(1 for _ in shown)],
                  [1 - _SERVING * len(shown), *(_SERVING for _ in shown)])
-    found = sweep(tasks, how or partial(measure, runs=store_of_runs((folder / "runs").absolute())),
-                  Store(folder / "points", sources_of(measure)), backend, jobs, tell.part(0),
-                  _in_turn, effort)
+    found = measured(tasks, folder, _in_turn, how, backend, jobs, tell.part(0))
     rows = [row_of_case(case, found) for case in cases]
     served, failed = _served(shown, serve, folder, jobs, tell) if serve else ([], [])
     made = {"schema": SCHEMA, "version": version("embernic"),

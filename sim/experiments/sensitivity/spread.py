@@ -12,6 +12,7 @@ from sim.evaluation.point import Point, Task, in_words
 from sim.evaluation.search import Site
 from sim.evaluation.store import Store
 from sim.experiments.sensitivity.draws import drawn
+from sim.job.row_places import BarError
 
 __all__ = ["DRAWS", "Drawn", "Spread", "nic_constants", "scaled_by"]
 
@@ -50,13 +51,14 @@ class Drawn:
 
     @classmethod
     def of(cls, point: Point, runs: Store | None) -> Self | None:
-        """Return the system at a point, None if it cannot be built there."""
+        """Return the system at a point, None if it cannot be built there, or if its fixed options
+        let NICs read rows that they do not see."""
         try:
             site = Site.of(point, runs)
             if point.kind.why_not(site):
                 return None
             built, nic = point.kind.at(site)
-        except ValueError:
+        except BarError:
             return None
         if point.kind.chooses_nics:
             fixed = dict.fromkeys(point.system.fixed) | dict.fromkeys(

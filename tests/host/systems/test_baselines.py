@@ -152,6 +152,12 @@ def test_the_best_is_found_however_close_the_bounds_are():
         assert best(range(5), lambda number, slack=slack: (costs[number] - slack, 0.0),
                     cost) == 1
         assert tried == {0.0: [1], 0.5: [1, 3], 10.0: [1, 3, 2, 0, 4]}[slack]
+    # With a further bound, candidates are tried in the order of the last.
+    tried.clear()
+    assert best(range(5), lambda _: (0.0, 0.0), lambda number: (costs[number] - 0.5, 0.0),
+                cost) == 1 and tried == [1, 3]
+    with pytest.raises(ValueError, match="candidates must be at least one"):
+        best((), cost, cost)
     # Ties are broken by the next member, which counts only for ties.
     assert best("abc", lambda each: (0.0, 0.0), {"a": (1.0, 3.0), "b": (1.0 + 1e-8, 2.0),
                                           "c": (1.1, 1.0)}.__getitem__) == "b"

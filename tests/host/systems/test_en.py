@@ -14,6 +14,7 @@ from host.systems import (
     EnTuning,
     NicTimes,
     StepOptions,
+    Tally,
     breakdown,
     delivery_of,
     en,
@@ -245,8 +246,8 @@ def test_deliveries_are_counted_by_share():
     rows = np.array([[1, 2], [1, 3], [1, 2], [4, 2]])
     samples = Samples.one_hot(np.zeros((4, MODEL.dense), np.float32), np.zeros(4), rows)
     # Two shares of two samples, with keys 1, 2, 1, 3 and 1, 2, 4, 2: three distinct keys each.
-    assert delivery_of(samples, (False, False), 2) == Delivery(4, 4, 3, 0, 0)
-    assert delivery_of(samples, (True, False), 2) == Delivery(2, 2, 2, 2, 2)
+    assert delivery_of(Tally(samples, 2), (False, False)) == Delivery(4, 4, 3, 0, 0)
+    assert delivery_of(Tally(samples, 2), (True, False)) == Delivery(2, 2, 2, 2, 2)
 
 
 def test_options_that_do_not_go_together():

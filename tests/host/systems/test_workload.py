@@ -15,6 +15,7 @@ from host.samples import Samples, rechunk
 from host.systems import (
     Devices,
     StepOptions,
+    Tally,
     Tuning,
     Workload,
     bl_paper,
@@ -25,7 +26,6 @@ from host.systems import (
     workload_of,
 )
 from host.systems.tables import bytes_of, copied_values, vector_bytes
-from host.systems.workload import _groups
 from rtl.formats import DescriptorKind
 from tests.host.systems.simple import MODEL, workload
 
@@ -164,10 +164,23 @@ def test_nothing_is_copied_where_there_is_nobody_or_nothing_small(nodes, rows):
     assert plan.with_copies(rows) == plan
 
 
-@pytest.mark.parametrize("most", [1, 7, 50, 1 << 28])
-def test_distinct_pairs_are_found_in_blocks_of_any_size(most, monkeypatch):
-    monkeypatch.setattr("host.systems.workload._MOST_FLAGS", most)
-    group, item = np.random.default_rng(1).integers(0, [[9], [13]], (2, 400))
-    expected = np.unique(group * 13 + item) // 13
-    assert _groups(group, item, 13).tolist() == expected.tolist()
-    assert not len(_groups(group[:0], item[:0], 0))
+def test_all_plans_of_a_mini_batch_share_its_counts(monkeypatch):
+    model = Model((9, 40, 7, 30), 16, 1, (16,), (1,), bags=((0, 3), (1, 5), (1, 1), (2, 2)))
+    (samples,) = rechunk(generate(model, 30, 1), 30)
+    tally, counted = Tally(samples, 3), []
+    monkeypatch.setattr(Tally, "_counted", lambda own, owners, of=Tally._counted: counted.append(
+        owners) or of(own, owners))
+    plan = ShardPlan.deal(model, 3)
+    hashed = ShardPlan.deal(model, 3, "row")
+    plans = [plan, plan.with_copies(9), hashed, hashed.with_copies(9), replace(
+        plan, tables=(*plan.tables[:2], *hashed.tables[2:]))]
+    for each in plans:
+        shared, alone = workload_of(samples, model, each, tally), workload_of(samples, model, each)
+        for name in ("lookups", "bags", "requested", "unique", "whole", "distinct"):
+            assert np.array_equal(getattr(shared, name), getattr(alone, name))
+        requester = samples.requesters(3)
+        owner = each.owner_of(samples.tables, samples.rows, requester)
+        assert shared.requested.tolist() == [
+            [len(np.unique(samples.keys[(requester == node) & (owner == other)]))
+             for other in range(3)] for node in range(3)]
+    assert counted.count(1) == 6 and counted.count(3) == 4  # own counts of each plan, and shared

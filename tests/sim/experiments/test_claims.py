@@ -284,10 +284,10 @@ def test_training_speedups_are_of_rates_and_inference_of_times():
 
 def test_rows_of_a_figure():
     rows = PLOTS["fig22"].rows(SETTING, _results())
-    row = next(row for row in rows if (row.dataset, row.profile, row.system, row.metric) == (
+    row = next(row for row in rows if (row.workload, row.profile, row.system, row.metric) == (
         "avazu", "tuned", "RC", "interval_speedup_vs_bl-tuned"))
     assert row.value == pytest.approx(1000 / 1120) and row.unit == "x"
-    assert (row.nodes, row.mini_batch, row.fidelity) == (4, 32, "model")
+    assert (row.cluster, row.mini_batch, row.fidelity) == ("4 nodes", 32, "model")
     size = next(row for row in PLOTS["fig20"].rows(SETTING, _results())
                 if row.system == "GA+RC 50%" and row.metric == "saved_lookups")
     assert size.value == 500

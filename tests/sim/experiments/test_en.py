@@ -250,13 +250,13 @@ def test_the_table_has_each_option_alone_and_left_out():
         ("tuned", "gpu_rtx8000"), ("tuned_h100", "gpu_h100"), ("tuned", "gpu_rtx8000_mixed")}
     results = Results({point: Outcome(point, told(point)) for point in points})
     rows = table.rows(setting, results)
-    systems = {row.system for row in rows if row.dataset == "terabyte"}
+    systems = {row.system for row in rows if row.workload == "terabyte"}
     for option in OPTIONS:
         assert {f"EN without {option.name}", f"nothing but {option.name}"} <= systems
     for name, _ in (*CHANGES, MEASURED):
         assert {f"EN, {name}, kernels L2", f"bl-tuned, {name}, kernels L3"} <= systems
     assert {f"EN, kernels L{level}" for level in range(4)} <= systems
-    assert not [row for row in rows if row.dataset == "kaggle" and "larger buffers" in row.system]
+    assert not [row for row in rows if row.workload == "kaggle" and "larger buffers" in row.system]
     assert set(NOTHING) < set(vars(EnTuning()))
     assert all(row.value is not None for row in rows)
     assert table.points(Setting(softwares=("eager",))) == []

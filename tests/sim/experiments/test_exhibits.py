@@ -33,12 +33,12 @@ EXHIBIT = Plot("fig99", "A made-up title", side_by_side((("RC", "rc"),), "infere
 
 TABLE = '''
 from sim.experiments.figures.exhibit import Table
-from sim.experiments.figures.row import Row
+from sim.page.rows import Row
 
 
 class _Counts(Table):
     def rows(self, setting, results):
-        return [Row(name, 1, 2, "none", "none", "tables", "made_up_count", 26, "tables")
+        return [Row(name, "1 node", 2, "none", "none", "tables", "made_up_count", 26, "tables")
                 for name in setting.datasets]
 
 
@@ -74,7 +74,7 @@ def test_a_made_up_figure_and_table_are_measured_written_and_on_the_page(made_up
                        if row["metric"] == "interval_speedup_vs_bl-paper")
     assert speedup == pytest.approx(2000 / 1600 / 0.7)
     assert (tmp_path / "out" / "counts.csv").read_text().splitlines()[1:] == [
-        "kaggle,1,2,none,none,tables,made_up_count,26,,,tables"]
+        "kaggle,1 node,2,none,none,tables,made_up_count,26,,,tables"]
     page = (tmp_path / "out" / "index.html").read_text()
     assert page.count('<figure id="fig99">') == 1
     for said in ("fig99: A made-up title", "A made-up figure.", "<h2>A made-up table</h2>",

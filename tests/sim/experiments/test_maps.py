@@ -131,7 +131,7 @@ def test_the_map_has_a_picture_for_each_data_set(tmp_path, monkeypatch, unjudged
         "phase_map.csv", "phase_map_kaggle.png", "phase_map_kaggle_claims.png",
         "phase_map_avazu.png", "phase_map_avazu_claims.png", "claims.json", "index.html"}
     with open(tmp_path / "phase_map.csv", newline="") as file:
-        rows = {(row["dataset"], row["mini_batch"], row["metric"]): row["value"]
+        rows = {(row["workload"], row["mini_batch"], row["metric"]): row["value"]
                 for row in csv.DictReader(file)}
     at = "[10 Gb/s, operator 5 us]"
     assert rows["avazu", "128", f"claims_judged {at}"] == str(len(JUDGED))

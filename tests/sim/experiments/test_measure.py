@@ -10,7 +10,7 @@ import pytest
 from host.placement.deal import PLACEMENTS
 from host.placement.shard import ShardPlan
 from host.systems import Devices, Step, schedule
-from sim.evaluation import nic_run
+from sim.evaluation import trace as trace_module
 from sim.evaluation.gradient_path import trained
 from sim.evaluation.measure import alone, busy_us, measure, request_us
 from sim.evaluation.nic import cache_rows, options_of, reaching
@@ -93,7 +93,7 @@ def test_the_graph_algorithm_changes_the_workload_only():
 
 def test_a_repeat_gives_the_same_to_the_bit():
     found = small("fs", in_flight=2)
-    nic_run._run.cache_clear()
+    trace_module._TRACES.clear()
     assert measure(Point.named("fs", **SMALL, in_flight=2)) == found
 
 

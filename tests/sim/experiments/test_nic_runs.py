@@ -10,6 +10,7 @@ from host.systems import Devices
 from host.timing.gpu import GpuProfile
 from host.toml.profile import load_profile
 from sim.evaluation import nic_run
+from sim.evaluation import trace as trace_module
 from sim.evaluation.measure import measure
 from sim.evaluation.nic import as_nics_see, cache_rows, options_of
 from sim.evaluation.nic_run import NicRun, Record, RunOf, all_runs, run_nics
@@ -122,9 +123,9 @@ def ran(monkeypatch):
         return made_up(options.workload.in_flight)
 
     monkeypatch.setattr(nic_run, "run_nics", run)
-    nic_run._run.cache_clear()
+    trace_module._TRACES.clear()
     yield asked
-    nic_run._run.cache_clear()
+    trace_module._TRACES.clear()
 
 
 def test_a_run_is_done_once_with_and_without_a_store(ran, tmp_path):

@@ -23,7 +23,7 @@ from tests.browser import looked, needs_chromium
 from tests.sim.experiments.measured import failing, told, wavering
 
 SMALL = replace(DEMO, mini_batches=(("kaggle", 16),), shares=(0.0, 0.1))
-COLUMNS = ["dataset", "nodes", "mini_batch", "profile", "fidelity", "system", "metric", "value",
+COLUMNS = ["workload", "cluster", "mini_batch", "profile", "fidelity", "system", "metric", "value",
            "low", "high", "unit"]
 
 
@@ -44,7 +44,7 @@ def test_files_claims_and_page(tmp_path):
         rows = list(csv.reader(file))
     assert rows[0] == COLUMNS
     fs = [row for row in rows if row[5:7] == ["FS", "throughput_speedup_vs_bl-paper"]]
-    assert [row[:5] for row in fs] == [["kaggle", "4", "16", software, "model"]
+    assert [row[:5] for row in fs] == [["kaggle", "4 nodes", "16", software, "model"]
                                        for software in ("eager", "tuned")]
     # Without the remote cache, which training does not have.
     assert float(fs[0][7]) == pytest.approx(2000 / 1600 / 0.98 / 0.99 / 0.8)

@@ -79,7 +79,7 @@ def test_a_share_of_a_unique_step_has_a_largest_number_of_slots(share):
 def test_numbers_are_those_of_the_input(fresh):
     plain = _step()
     assert plain.numbers.tolist() == [100, 101, 102, 103, 104] and plain.fresh
-    formed = MiniBatch(_samples(), np.array([9, 4, 7, 5, 6]), fresh, 3, None)
+    formed = MiniBatch(_samples(), np.array([9, 4, 7, 5, 6]), fresh)
     step = _step(batch=formed)
     assert step.numbers.tolist() == [9, 4, 7, 5, 6] and step.fresh is fresh
     assert step.batch is formed
@@ -187,7 +187,7 @@ def test_samples_that_lack_answers():
     assert lacking([step, later], 0) == [50, 51, 52, 100]
     assert lacking([], 0) == []
     assert lacking(iter([step, later]), 1) == [53, 54, 104]
-    mixed = _step(batch=MiniBatch(_samples(), np.array([9, 4, 7, 5, 6]), True, 3, None))
+    mixed = _step(batch=MiniBatch(_samples(), np.array([9, 4, 7, 5, 6]), True))
     assert lacking([mixed], 0) == [4, 7, 9] and lacking([mixed], 1) == [5, 6]
 
 

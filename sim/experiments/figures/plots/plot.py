@@ -11,9 +11,10 @@ from sim.experiments.figures.exhibit import Figure
 from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.metric import Metric, estimate_of
 from sim.experiments.figures.plots.panel import Panel
-from sim.experiments.figures.row import Row
+from sim.experiments.figures.row import row_of
 from sim.page import chart
 from sim.page.chart import Chart
+from sim.page.rows import Row
 
 __all__ = ["Plot"]
 
@@ -62,7 +63,7 @@ class Plot(Figure):
 
     def rows(self, setting: Setting, results: Results) -> list[Row]:
         """Return every metric of every entry."""
-        return [Row.of(entry.point, entry.system, metric.name,
+        return [row_of(entry.point, entry.system, metric.name,
                        estimate_of(results, entry, metric), metric.unit)
                 for entry in (*self.entries(setting), *self.marked(setting))
                 for metric in self.metrics]
