@@ -91,6 +91,6 @@ class Table(Exhibit):
     def sections(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Section]:
         """Return a section with all rows."""
         return [Section(self.title, [
-            PageTable(_COLUMNS, [[row.system, row.workload, row.cluster, row.mini_batch, row.profile,
-                                  row.metric, row.value] for row in rows]),
+            PageTable(_COLUMNS, [[row.system, row.workload, row.cluster, row.mini_batch,
+                                  row.profile, row.metric, row.value] for row in rows]),
             Text([f"{name}: {text}." for name, text in self.notes()])])]
