@@ -31,8 +31,8 @@ from sim.evaluation.store import Store
 from sim.evaluation.trace import Trace, plan_of, trace_of
 from sim.evaluation.workloads import Workloads, workloads
 
-__all__ = ["Built", "Choice", "Plain", "Search", "Site", "alone_us", "fastest", "interval_us",
-           "sums"]
+__all__ = ["CLOSE", "Built", "Choice", "Plain", "Search", "Site", "alone_us", "fastest",
+           "interval_us", "sums"]
 
 
 def interval_us(steps: Sequence[Step], in_flight: int, per_graph: int = 1) -> float:
@@ -83,6 +83,7 @@ class Site:
     def of(cls, point: Fields, runs: Store | None = None, trace: Trace | None = None) -> "Site":
         """Return the site of a point; ``trace``: replaces the point's own trace.
 
+        The point gives the placement; :func:`sim.evaluation.placing.placed` searches it.
         If NICs run smaller mini-batches, the whole ones are in file order: forming a mini-batch of
         millions of keys takes minutes, and GPUs alone share its trace.
         """
@@ -132,8 +133,8 @@ class Choice:
     option: Any
 
 
-_CLOSE = 1.25
-"""Interval of a group that is still searched, relative to the best."""
+CLOSE = 1.25
+"""Interval of a group, or of a placement, that is still searched, relative to the best."""
 
 
 class Search(ABC):
@@ -240,10 +241,19 @@ class Search(ABC):
             for each in (*(each.option for each in found), *seeds):
                 groups.setdefault(self.apart(each), []).append(each)
             found += [self._climb(flights, group, 1) for group in groups.values()]
-            most = _CLOSE * min(self._cost(each)[0] for each in found)
+            most = CLOSE * min(self._cost(each)[0] for each in found)
             found += [self._climb(flights, [each.option], self.changes)
                       for each in dict.fromkeys(found) if self._cost(each)[0] <= most]
         return self.pick([self.whole(choice) for choice in dict.fromkeys(found)])
+
+    def beside_us(self, built: Built) -> float:
+        """Return the shortest interval at this site, with the flight of a system at another site,
+        of its options and of similar ones that copy the same tables."""
+        rows = getattr(built.tuning, "copied_rows", None)
+        near = [each for each in self.near(built.tuning)
+                if getattr(each, "copied_rows", None) == rows]
+        choices = self._choices(((built.in_flight, built.per_graph),), near)
+        return self._cost(best(choices, self._bound, self._cost))[0]
 
     def _climb(self, flights: Flights, options: Sequence[Any], changes: int) -> Choice:
         """Return the best of ``options`` of a group, improved until no option of the group is
