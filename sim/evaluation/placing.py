@@ -16,7 +16,8 @@ from sim.evaluation.nic import NicPart
 from sim.evaluation.point import Point
 from sim.evaluation.search import CLOSE, Built, Site
 from sim.evaluation.store import Store
-from sim.evaluation.trace import Trace, plan_of
+from sim.evaluation.trace import Trace, plan_of, without_small
+from sim.evaluation.workloads import workloads
 from sim.job.memory import node_bytes, too_large
 
 __all__ = ["FIRST", "Placed", "counted", "held_bytes", "nic_us", "placed", "placements"]
@@ -47,7 +48,7 @@ class Placed:
     @classmethod
     def of(cls, point: Point, site: Site, memory: int | None) -> "Placed":
         """Return the system at a site; ``memory``: bytes of a GPU, None for no limit."""
-        if why := point.kind.why_not(site):
+        if why := point.kind.why_not_placed(site):
             return cls(point, site, why=why)
         built, nic = point.kind.at(site)
         held = held_bytes(site, built)
@@ -133,10 +134,11 @@ def nic_us(site: Site, copied_rows: int = 0) -> float:
     An owner sends each distinct row of a requester's share, a beat per cycle, and reads each
     distinct row of the mini-batch.
 
-    ``copied_rows``: tables of at most this many rows are copied to every GPU.
+    ``copied_rows``: NICs do not serve tables of at most this many rows.
     """
-    return max(_nic_us(site, site.work.one_copied(copied_rows, number))
-               for number in site.work.extremes)
+    trace = without_small(site.trace, copied_rows)
+    work = workloads(trace, plan_of(site.point, trace))
+    return max(_nic_us(site, work.one_copied(0, number)) for number in work.extremes)
 
 
 def _nic_us(site: Site, w: Workload) -> float:
