@@ -31,9 +31,9 @@ __all__ = ["bl_tuned", "exchanged"]
 def bl_tuned(w: Workload, d: Devices, options: StepOptions, tuning: Tuning) -> Step:
     """Return a step of the tuned GPU baseline.
 
-    Inputs are a single packed copy. A kernel splits the keys of hashed tables by owner, unless
-    hosts exchange the keys: forming the host's inputs is not charged to any system. If the software profile has CUDA graphs, all work between two
-    waits of the host is one graph.
+    Inputs are a single packed copy. If the software profile has CUDA graphs, all work between two
+    waits of the host is one graph. A kernel splits the keys of hashed tables by owner. Hosts that
+    exchange the keys split them while they form the inputs, which is charged to no system.
 
     w: mini-batch under a plan that replicates the tables copied by ``tuning``, see
     :meth:`host.placement.shard.ShardPlan.with_copies`.

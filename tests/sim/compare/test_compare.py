@@ -1,13 +1,11 @@
 """``compare``: any model, cluster and data; the same figures as a point; the deciding factor."""
 
 import json
-from dataclasses import replace
 from importlib.resources import files
 
 import pytest
 
 from host.errors import InputError
-from host.model import load_model
 from sim import api
 from sim.compare.reason import reason_of
 from sim.evaluation import compared
