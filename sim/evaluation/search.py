@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import product
 from statistics import fmean as mean
 from typing import Any, ClassVar
@@ -26,6 +26,7 @@ from host.systems import (
     steady_us,
 )
 from host.systems.charge import longest_us
+from host.systems.workload import repeated_bags
 from sim.evaluation.fields import Fields, Flights, devices_of
 from sim.evaluation.store import Store
 from sim.evaluation.trace import Trace, plan_of, trace_of
@@ -118,11 +119,22 @@ class Site:
         return 4 if sum(self.trace.model.rows) < 1 << 32 else 8
 
     @property
+    def repeats(self) -> bool:
+        """Whether a bag equals the bag of its table in the preceding sample of a share."""
+        return _repeats(self.trace, self.point.cluster.endpoints)
+
+    @property
     def copied_rows(self) -> list[int]:
         """Limits on the rows of copied tables that copy different tables."""
         rows = self.trace.model.rows
         return list({sum(each <= limit for each in rows): limit
                      for limit in reversed(COPIED_ROWS)}.values())[::-1]
+
+
+@lru_cache(maxsize=8)
+def _repeats(trace: Trace, nodes: int) -> bool:
+    return any(bool((repeated_bags(batch.samples, nodes) & (batch.samples.bag_lengths > 0)).any())
+               for batch in trace.measured)
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,13 @@ def test_counts_judge_the_placements_of_nics(history):
     assert nic_us(sites["even"], 1_600_000) == nic_us(sites["row"], 1_600_000) < us["even"]
 
 
+def test_repeats_are_those_of_the_counts(history):
+    for bag in (1, 60):
+        model = replace(history, rows=(2, 1_500_000), bags=((bag, bag), (1, 1)))
+        site = Site.of(point_of("bl-tuned", model, placement="even", mini_batch=16))
+        assert site.repeats == any(w.once is not w for w in site.work.plain) == (bag == 1)
+
+
 def test_nics_run_with_one_more_placement_at_most(history, monkeypatch):
     tried = []
 
