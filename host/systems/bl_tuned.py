@@ -32,7 +32,8 @@ def bl_tuned(w: Workload, d: Devices, options: StepOptions, tuning: Tuning) -> S
     """Return a step of the tuned GPU baseline.
 
     Inputs are a single packed copy. If the software profile has CUDA graphs, all work between two
-    waits of the host is one graph.
+    waits of the host is one graph. A kernel splits the keys of hashed tables by owner. Hosts that
+    exchange the keys split them while they form the inputs, which is charged to no system.
 
     w: mini-batch under a plan that replicates the tables copied by ``tuning``, see
     :meth:`host.placement.shard.ShardPlan.with_copies`.
@@ -63,8 +64,9 @@ class _Tuned:
         """Return the step."""
         program, dense, tuning, w = self._program, self._dense, self._tuning, self._w
         before: After = ()
-        # Kernels that exchange data read the sizes from GPU memory.
-        if w.varies and not tuning.dedupe and tuning.exchange != "gpu":
+        # Kernels that exchange data read the sizes from GPU memory. The keys of a hashed table at
+        # each owner differ in number from mini-batch to mini-batch.
+        if (w.varies or w.hashed) and not tuning.dedupe and tuning.exchange != "gpu":
             before = program.sizes(self._keys, before)
         before = self._indices(before, "host") if tuning.host_indices else before
         copied = program.copy("inputs", self._input_bytes(), before)
@@ -101,6 +103,8 @@ class _Tuned:
                 at = program.wait(program.copy("sizes", tuning.key_bytes * w.nodes, at,
                                                to_gpu=False))
                 at = program.sizes(self._keys, at)
+        elif w.hashed and not tuning.host_indices:  # unique keys are sorted by owner
+            at = program.kernels([("keys by owner", "irregular", [by_table(most, level)])], at)
         if not tuning.host_indices:
             at = self._indices(at, tuning.exchange)
         if w.nodes > 1:

@@ -58,6 +58,12 @@ class Workload:
         """Values of a vector, and the counts of the tables of this dimension."""
         return self.by_dimension or ((self.model.table_dimensions[0], self),)
 
+    @cached_property
+    def hashed(self) -> bool:
+        """Whether rows of a table are hashed over several nodes."""
+        return any(table.kind == DescriptorKind.ROW and table.owners > 1
+                   for table in self.plan.tables)
+
     @property
     def nodes(self) -> int:
         """Nodes of the cluster."""

@@ -5,8 +5,8 @@ from importlib.metadata import version
 
 from host.model import Model
 from sim.compare.reason import reason_of
-from sim.evaluation.compared import METRICS, Counts, Request, hashes_of, row_of, skew_note
-from sim.evaluation.search import Site
+from sim.evaluation.compared import METRICS, Counts, Request, hashes_of, row_of
+from sim.evaluation.placing import counted
 
 __all__ = ["SCHEMA", "compare"]
 
@@ -26,7 +26,8 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
     ``schema``, ``version``, ``profiles`` (name to hash), ``model``, ``cluster``, ``gpu`` and
     ``software`` (profiles), ``fidelity`` of the NICs, ``nodes``, ``gpus`` (of all nodes),
     ``mini_batch`` (samples), ``workload``, ``source`` of the samples, ``wire``, ``fixed``, ``keys``
-    and ``bags`` per sample, ``foreign_bags`` and ``foreign_rows`` (distinct) of a mini-batch,
+    and ``bags`` per sample, ``foreign_bags`` and ``foreign_rows`` (distinct) of a mini-batch (of
+    placement ``even`` unless another is given),
     ``reason`` (one sentence), ``notes``, and ``systems``: rows of
     :func:`sim.evaluation.compared.row_of`, fastest first.
     """
@@ -35,14 +36,13 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
     for name, point in zip(request.systems, points):
         if progress:
             progress(name)
-        site = Site.of(point)
         if counts is None:
+            site = counted(point)
             counts, source, size = Counts.of(site.work.plain), site.trace.source, \
                 site.trace.mini_batch
-            note = skew_note(counts, request.nodes, request.placement)
-            notes += [*site.trace.notes, *([note] if note else ())]
+            notes += site.trace.notes
         try:
-            rows.append(row_of(name, point, site, model, request.cluster.gpu_memory_bytes))
+            rows.append(row_of(name, point, request.cluster.gpu_memory_bytes))
         except ValueError as error:  # the other systems still have a row
             rows.append({"system": name, **dict.fromkeys(METRICS), "why": str(error)})
     assert counts is not None  # there is at least one system

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gen.base.option import AnyPath, AnyPaths, option, same
 from host.model import Model
-from host.placement.deal import check_placement
+from host.placement.deal import PLACEMENTS, check_placement
 from host.systems import WIRES
 from sim.job.arguments import check_bounds
 from sim.job.outputs import Outputs
@@ -29,7 +29,10 @@ class CompareOptions:
     data: AnyPaths | None = same(Workload, "data")
     format: str | None = same(Workload, "format")
     index: str = same(Workload, "index")
-    placement: str = same(Workload, "placement")
+    placement: str | None = option(
+        None, f"Where rows are held, in place of the search. "
+        f"{'; '.join(': '.join(item) for item in PLACEMENTS.items())}. Or the node of each table, "
+        "such as 0,0,1.", shown="the fastest of each system")
     training: bool = option(False, "Compare training steps instead of inference.")
     system: Sequence[str] = option(
         SYSTEMS, "Systems, with commas between: cpu-mpi, bl-paper, bl-tuned, nic, lc, rc, sc, "
@@ -52,6 +55,7 @@ class CompareOptions:
 
     def __post_init__(self) -> None:
         check_bounds(self)
-        check_placement(self.placement)
+        if self.placement is not None:
+            check_placement(self.placement)
         if not self.system:
             raise ValueError("system must name at least one system")

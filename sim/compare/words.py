@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable
 
+from host.placement.deal import PLACEMENTS
+
 __all__ = ["ABOUT", "OPTIONS", "RESOURCES", "used"]
 
 ABOUT = {
@@ -51,6 +53,7 @@ OPTIONS = {
     "sizes": "the NIC has larger buffers, where a model needs them",
     "relaunch": "the resident kernel launches the graphs",
     "copies": "every GPU has a copy of each small table",
+    **{f"placement {name}": about for name, about in PLACEMENTS.items()},
 }
 """Options of systems."""
 

@@ -31,7 +31,7 @@ class Cluster:
     -------
     nodes: number of nodes.
     placement: one of :data:`host.placement.deal.PLACEMENTS`, or the node of each table, such as
-        ``0,0,1``.
+        ``0,0,1``; None for the fastest, see :func:`sim.evaluation.placing.placed`.
     software: software profile ``eager`` or ``tuned``, or a measured one, ``tuned_h100``.
     gpu: profile of each node's GPU.
     scaled: (profile.constant, factor) of each scaled constant, such as ``("gpu_rtx8000.launch_us",
@@ -49,7 +49,7 @@ class Cluster:
     """
 
     nodes: int = 4
-    placement: str = "even"
+    placement: str | None = "even"
     software: str = "eager"
     gpu: str = "gpu_rtx8000"
     scaled: tuple[tuple[str, float], ...] = ()
@@ -64,7 +64,8 @@ class Cluster:
 
     def __post_init__(self) -> None:
         check_known(self, software=software_names(), gpu=profile_names("gpu_"), wire=tuple(WIRES))
-        check_placement(self.placement)
+        if self.placement is not None:
+            check_placement(self.placement)
         check_least(self, nodes=1)
         check_gpus(self.gpus, self.nics, self.inside)
         if self.kernels is not None and self.kernels not in LEVELS:

@@ -8,22 +8,21 @@ from typing import Any
 import numpy as np
 
 from host.model import Model
-from host.placement.shard import ShardPlan
+from host.placement.deal import PLACEMENTS
 from host.systems import Workload
 from host.systems.devices import profiles_of
 from host.timing.cluster import Cluster as ClusterFile
 from host.toml.profile import load_profile, profile_hash
 from rtl.config import LANES
-from rtl.formats import DescriptorKind
 from sim.evaluation.cluster import cluster_fields
 from sim.evaluation.fields import mini_batch_of
-from sim.evaluation.measure import measure_system
+from sim.evaluation.measure import metrics_of
+from sim.evaluation.placing import Placed, placed
 from sim.evaluation.point import Point
-from sim.evaluation.search import Built, Site
+from sim.evaluation.store import Store
 from sim.evaluation.systems import canonical, fixed_for, system_of
-from sim.job.memory import node_bytes, too_large
 
-__all__ = ["METRICS", "Counts", "Request", "hashes_of", "row_of", "skew_note"]
+__all__ = ["METRICS", "Counts", "Request", "hashes_of", "row_of"]
 
 _BEATS = 5_000_000
 """Beats (16 values) of the vectors that NICs look up in a run, about: workloads of many or long
@@ -36,9 +35,6 @@ METRICS = ("interval_us", "service_us", "bottleneck", "bottleneck_us", "utilisat
            "network_bytes_per_sample", "gpu_memory_bytes", "samples_per_second", "options")
 """Metrics of a system, see :func:`row_of`."""
 
-_SKEWED = 1.5
-"""Rows of the busiest node, relative to the mean node, above which a comparison says so."""
-
 
 @dataclass(frozen=True)
 class Counts:
@@ -46,46 +42,29 @@ class Counts:
 
     lookups: keys. bags: non-empty bags. foreign_bags: bags of other nodes' tables.
     foreign_rows: distinct rows of other nodes in each share, added over the nodes.
-    busiest, busiest_rows: node that other nodes request most of these rows from, and their number.
     """
 
     lookups: float
     bags: float
     foreign_bags: float
     foreign_rows: float
-    busiest: int = 0
-    busiest_rows: float = 0.0
 
     @classmethod
     def of(cls, work: Sequence[Workload]) -> "Counts":
         """Return the means over mini-batches."""
-        sent = np.mean([w.requested.sum(axis=0) - w.requested.diagonal() for w in work], axis=0)
         return cls(*(float(np.mean(values)) for values in zip(*(
             (w.lookups.sum(), w.bags.sum(), _foreign(w.bags), _foreign(w.requested))
-            for w in work))), int(sent.argmax()), float(sent.max()))
+            for w in work))))
 
     @property
     def rows_per_bag(self) -> float:
         """Distinct foreign rows per foreign bag; 0 without foreign bags."""
         return self.foreign_rows / self.foreign_bags if self.foreign_bags else 0.0
 
-    def skew(self, nodes: int) -> float:
-        """Return the foreign rows of the busiest of ``nodes``, relative to the mean node."""
-        return self.busiest_rows * nodes / self.foreign_rows if self.foreign_rows else 1.0
-
     def to_json(self, mini_batch: int) -> dict:
         """Return the counts as plain values, keys and bags per sample."""
         return {"keys": self.lookups / mini_batch, "bags": self.bags / mini_batch,
                 "foreign_bags": self.foreign_bags, "foreign_rows": self.foreign_rows}
-
-
-def skew_note(counts: Counts, nodes: int, placement: str) -> str | None:
-    """Return a line on a node that sends far more rows than the mean node, or None."""
-    skew = counts.skew(nodes)
-    if skew < _SKEWED:
-        return None
-    return (f"Node {counts.busiest} sends {skew:.1f} times the rows of the mean node, which limits "
-            f"systems that send rows{'' if placement == 'row' else ': try --placement row'}.")
 
 
 def _foreign(pairs: np.ndarray) -> int:
@@ -101,7 +80,8 @@ class Request:
     cluster: description of the cluster. nodes: nodes, in place of the cluster's.
     mini_batch: samples of a global mini-batch.
     data, format: files and their format; empty for the generator.
-    placement: placement of the tables. training: whether steps train.
+    placement: placement of the tables; None for the fastest of each system.
+    training: whether steps train.
     systems: names of the systems. measured: mini-batches that are measured. seed: of all draws.
     wire: shortest format of a value between nodes that a system may choose.
     fixed: ``name=value`` of options, each for the systems that have it.
@@ -113,7 +93,7 @@ class Request:
     mini_batch: int | None
     data: tuple[str, ...]
     format: str | None
-    placement: str
+    placement: str | None
     training: bool
     systems: tuple[str, ...]
     measured: int | None
@@ -170,13 +150,13 @@ def hashes_of(cluster: ClusterFile) -> dict[str, str]:
            if name not in ("nodes", "gpus", "nics", "rdma")}).items()}
 
 
-def row_of(name: str, point: Point, site: Site, model: Model, memory: int) -> dict:
+def row_of(name: str, point: Point, memory: int, runs: Store | None = None) -> dict:
     """Measure a system with its best options.
 
     Parameters
     ----------
-    name: system, as requested. point, site: its point, with all inputs. model: model of the
-        samples. memory: bytes of each GPU's memory.
+    name: system, as requested. point: its point; without a placement, the fastest is searched.
+    memory: bytes of each GPU's memory. runs: store of NIC runs that points share, or None.
 
     Returns
     -------
@@ -190,17 +170,10 @@ def row_of(name: str, point: Point, site: Site, model: Model, memory: int) -> di
     Raises ``ValueError`` if the system cannot be measured for any other reason.
     """
     row: dict[str, Any] = {"system": name, **dict.fromkeys(METRICS)}
-    found, built = measure_system(point, site)
-    if built is None:
-        return row | {"why": found["why"]}
-    plan = _plan(site, built, point)
-    # NICs that read rows themselves require padding; they read no row of a copied table.
-    padded = getattr(built.tuning, "reads", False)
-    stored = [model.width if padded and table.kind != DescriptorKind.REPLICATED else dimension
-              for table, dimension in zip(plan.tables, model.table_dimensions)]
-    held = [gpu["bytes"] for gpu in node_bytes(model, plan, "none", stored)]
-    if why := too_large(model, held, memory):
-        return row | {"why": why}
+    own = placed(point, memory, runs)
+    if own.built is None or own.why:
+        return row | {"why": own.why}
+    found = metrics_of(own.point, own.site, own.built, own.nic)
     bottleneck = found["bottleneck"] or dict.fromkeys(("resource", "us", "utilisation"))
     traffic = found["traffic"]["total"]["bytes"] if found["traffic"] else 0.0
     return row | {
@@ -208,18 +181,14 @@ def row_of(name: str, point: Point, site: Site, model: Model, memory: int) -> di
         "bottleneck": bottleneck["resource"], "bottleneck_us": bottleneck["us"],
         "utilisation": bottleneck["utilisation"],
         "network_bytes_per_sample": traffic / found["mini_batch"],
-        "gpu_memory_bytes": max(held),
+        "gpu_memory_bytes": max(own.held),
         "samples_per_second": found["samples_per_second"],
-        "options": _options(found, site), "why": None}
+        "options": _options(found, own), "why": None}
 
 
-def _plan(site: Site, built: Built, point: Point) -> ShardPlan:
-    """Return the placement over GPUs, with the copies that were chosen."""
-    copied = getattr(built.tuning, "copied_rows", point.system.copied_rows)
-    return site.work.one_copied(copied, 0).plan
-
-
-def _options(found: dict, site: Site) -> list[str]:
-    """Return the chosen options and remarks of a system in words."""
+def _options(found: dict, own: Placed) -> list[str]:
+    """Return the chosen options and remarks of a system in words, the placement last."""
+    placement = own.point.cluster.placement
     return [f"{found['in_flight']} in flight", f"{found['per_graph']} per graph",
-            *found["notes"][len(site.trace.notes):]]
+            *found["notes"][len(own.site.trace.notes):],
+            f"placement {placement if placement in PLACEMENTS else 'as given'}"]

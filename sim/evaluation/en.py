@@ -152,6 +152,18 @@ class EmberNic(System):
                                  f"read rows: fix its options ring and reads")
         _every(point)
 
+    def why_not_placed(self, site: Site) -> str | None:
+        """Return the reason if the system cannot be built with the site's placement, such as rows
+        that its NICs must read and do not see; None if it can."""
+        if why := self.why_not(site):
+            return why
+        if fixed_of(EnTuning, site.point.system.fixed).get("reads"):
+            try:
+                self.search(site, None).options()
+            except ValueError as error:
+                return str(error)
+        return None
+
     def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> "EnSearch":
         """Return the search; ``nic``: NICs for every option, None to run the NICs of each option.
         """

@@ -22,8 +22,8 @@ from sim.evaluation.workloads import (
     totalled,
 )
 
-__all__ = ["JUDGED", "LOAD", "alone", "busy_us", "measure", "measure_system", "request_us",
-           "speedup"]
+__all__ = ["JUDGED", "LOAD", "alone", "busy_us", "measure", "measure_system", "metrics_of",
+           "request_us", "speedup"]
 
 _NOTHING = ("service_us", "interval_us", "in_flight", "per_graph", "request_us",
             "samples_per_second", "phases_us", "busy_us", "bottleneck", "without_all_reduce",
@@ -90,14 +90,26 @@ def measure_system(point: Point, site: Site) -> tuple[dict, Built | None]:
     """Return the metrics of a point, as :func:`measure` does, and its system, None if not
     applicable. ``site``: of the point.
     """
-    kind, trace, work = point.kind, site.trace, site.work
-    result: dict = {"point": point.to_json(), "label": point.label, "applicable": True,
-                    "why": None, "source": trace.source, "mini_batch": trace.mini_batch,
-                    "notes": list(trace.notes)}
-    why = kind.why_not(site)
+    why = point.kind.why_not(site)
     if why:
-        return result | dict.fromkeys(_NOTHING) | {"applicable": False, "why": why}, None
-    system, nic = kind.at(site)
+        return _described(point, site.trace) | dict.fromkeys(_NOTHING) | {
+            "applicable": False, "why": why}, None
+    system, nic = point.kind.at(site)
+    return metrics_of(point, site, system, nic), system
+
+
+def _described(point: Point, trace: Trace) -> dict:
+    return {"point": point.to_json(), "label": point.label, "applicable": True, "why": None,
+            "source": trace.source, "mini_batch": trace.mini_batch, "notes": list(trace.notes)}
+
+
+def metrics_of(point: Point, site: Site, system: Built, nic: NicPart | None) -> dict:
+    """Return the metrics of a system, as :func:`measure` does.
+
+    ``site``: of the point. ``system``, ``nic``: see :meth:`sim.evaluation.system.System.at`.
+    """
+    kind, trace, work = point.kind, site.trace, site.work
+    result = _described(point, trace)
     steps, interval = system.steps, system.interval_us
     service, phases = alone(steps)
     busy = busy_us(steps, system.per_graph)
@@ -126,7 +138,7 @@ def measure_system(point: Point, site: Site) -> tuple[dict, Built | None]:
                 np.mean([times.update_us for times in nic.times])) or None,
             "interaction": float(np.mean([times.interaction_us for times in nic.times])) or None,
             "launches": nic.times[0].launches, "gathered": nic.times[0].gathered},
-    }, system
+    }
 
 
 def _requests(point: Point, trace: Trace, system: Built) -> dict | None:

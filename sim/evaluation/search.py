@@ -23,13 +23,14 @@ from host.systems import (
     open_variants,
     start_of,
 )
+from host.systems.tally import repeated_bags
 from sim.evaluation.fields import Fields, Flights, devices_of
 from sim.evaluation.store import Store
-from sim.evaluation.trace import Trace, plan_of, trace_of
+from sim.evaluation.trace import Trace, of_trace, plan_of, trace_of
 from sim.evaluation.workloads import Workloads, workloads
 
-__all__ = ["Built", "Choice", "Plain", "Search", "Site", "fastest", "interval_us", "lowest",
-           "sums"]
+__all__ = ["CLOSE", "Built", "Choice", "Plain", "Search", "Site", "fastest", "interval_us",
+           "lowest", "sums"]
 
 
 def interval_us(steps: Sequence[Step], in_flight: int, per_graph: int = 1) -> float:
@@ -85,6 +86,7 @@ class Site:
     def of(cls, point: Fields, runs: Store | None = None, trace: Trace | None = None) -> "Site":
         """Return the site of a point; ``trace``: replaces the point's own trace.
 
+        The point gives the placement; :func:`sim.evaluation.placing.placed` searches it.
         If NICs run smaller mini-batches, the whole ones are in file order: forming a mini-batch of
         millions of keys takes minutes, and GPUs alone share its trace.
         """
@@ -119,11 +121,22 @@ class Site:
         return 4 if sum(self.trace.model.rows) < 1 << 32 else 8
 
     @property
+    def repeats(self) -> bool:
+        """Whether a bag equals the bag of its table in the preceding sample of a share."""
+        return _repeats(self.trace, self.point.cluster.endpoints)
+
+    @property
     def copied_rows(self) -> list[int]:
         """Limits on the rows of copied tables that copy different tables."""
         rows = self.trace.model.rows
         return list({sum(each <= limit for each in rows): limit
                      for limit in reversed(COPIED_ROWS)}.values())[::-1]
+
+
+@of_trace
+def _repeats(trace: Trace, nodes: int) -> bool:
+    return any(bool((repeated_bags(batch.samples, nodes) & (batch.samples.bag_lengths > 0)).any())
+               for batch in trace.measured)
 
 
 @dataclass(frozen=True)
@@ -134,8 +147,8 @@ class Choice:
     option: Any
 
 
-_CLOSE = 1.25
-"""Interval of a group that is still searched, relative to the best."""
+CLOSE = 1.25
+"""Interval of a group, or of a placement, that is still searched, relative to the best."""
 
 
 class Search(ABC):
@@ -244,10 +257,19 @@ class Search(ABC):
             for each in (*(each.option for each in found), *seeds):
                 groups.setdefault(self.apart(each), []).append(each)
             found += [self._climb(flights, group, 1) for group in groups.values()]
-            most = _CLOSE * min(self._cost(each)[0] for each in found)
+            most = CLOSE * min(self._cost(each)[0] for each in found)
             found += [self._climb(flights, [each.option], self.changes)
                       for each in dict.fromkeys(found) if self._cost(each)[0] <= most]
         return self.pick([self.whole(choice) for choice in dict.fromkeys(found)])
+
+    def beside_us(self, built: Built) -> float:
+        """Return the shortest interval at this site, with the flight of a system at another site,
+        of its options and of similar ones that copy the same tables."""
+        rows = getattr(built.tuning, "copied_rows", None)
+        near = [each for each in self.near(built.tuning)
+                if getattr(each, "copied_rows", None) == rows]
+        choices = self._choices(((built.in_flight, built.per_graph),), near)
+        return self._cost(best(choices, self._floor, self._bound, self._cost))[0]
 
     def _climb(self, flights: Flights, options: Sequence[Any], changes: int) -> Choice:
         """Return the best of ``options`` of a group, improved until no option of the group is

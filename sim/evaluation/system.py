@@ -93,6 +93,11 @@ class System(ABC):
                     f"not {cluster.nics}")
         return None
 
+    def why_not_placed(self, site: Site) -> str | None:
+        """Return :meth:`why_not`, or the reason why the site's placement excludes the options that
+        the point fixes."""
+        return self.why_not(site)
+
     def without_interaction(self) -> dict[str, Any]:
         """Return the system and options with which GPUs compute the interaction."""
         return {"system": self.name}

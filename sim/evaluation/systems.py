@@ -87,7 +87,7 @@ class _Tuned(Search):
         """Return the alternatives of the options that can matter at this site."""
         site = self.site
         return tuning_variants(
-            site.training, site.devices.rdma, any(w.once is not w for w in site.work.plain),
+            site.training, site.devices.rdma, site.repeats,
             site.key_bytes, site.point.cluster.wire, site.copied_rows, site.threads)
 
     def apart(self, option: Tuning) -> str:
@@ -104,7 +104,7 @@ class _Tuned(Search):
         """Return the steps with a tuning."""
         work = self.site.work
         return [[self._step(option, number)
-                 for number in (work.extremes if few else range(len(work.plain)))]]
+                 for number in (work.extremes if few else range(len(self.site.trace.measured)))]]
 
     def _step_of(self, tuning: Tuning, number: int) -> Step:
         return bl_tuned(self.site.work.one_copied(tuning.copied_rows, number), self.site.devices,

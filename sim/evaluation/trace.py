@@ -232,7 +232,7 @@ def plan_of(point: Fields, trace: Trace, least_rows: int | None = None) -> Shard
     ``least_rows``: tables of at most this many rows are left out.
     """
     cluster = point.cluster
-    return _plan(trace, cluster.endpoints, cluster.placement, cluster.gpus,
+    return _plan(trace, cluster.endpoints, placement_name(point), cluster.gpus,
                  least_rows).with_copies(point.system.copied_rows)
 
 
@@ -241,11 +241,18 @@ def nic_plan_of(point: Fields, trace: Trace) -> ShardPlan:
     return plan_of(point, trace).joined(point.cluster.gpus_per_nic)
 
 
+def placement_name(point: Fields) -> str:
+    """Return the placement that a point gives; ``ValueError`` if it leaves the placement open."""
+    if point.cluster.placement is None:
+        raise ValueError("placement must be given where it is not searched, not None")
+    return point.cluster.placement
+
+
 def placement_of(point: Fields, trace: Trace) -> tuple[str, tuple[int, ...] | None]:
     """Return the placement and the lookups with which a run of NICs has the plan of a point."""
     plan = plan_of(point, trace)
     if point.cluster.gpus == 1 or any(t.kind == DescriptorKind.ROW for t in plan.tables):
-        return point.cluster.placement, plan.rule.lookups
+        return placement_name(point), plan.rule.lookups
     return ",".join(str(table.owner) for table in plan.tables), None
 
 

@@ -7,8 +7,8 @@ from host.model import Model, load_model
 from host.timing.cluster import load_cluster
 from sim.evaluation.compared import Counts, Request, row_of
 from sim.evaluation.fields import DATASETS, Workload, model_of
+from sim.evaluation.placing import counted
 from sim.evaluation.point import Point, Task, in_words
-from sim.evaluation.search import Site
 from sim.evaluation.store import Store
 from sim.experiments.results.changes import CHANGES, FAIR, UNFAIR, Change
 from sim.experiments.sensitivity.constants import uncertain
@@ -70,10 +70,9 @@ class Measured(Task):
     def measured(self, runs: Store | None) -> dict:
         """Return the row of the system, see :func:`sim.evaluation.compared.row_of`, with ``counts``
         of the workload, ``source`` of the samples and ``notes``."""
-        site = Site.of(self.point, runs)
+        site = counted(self.point, runs)
         counts = Counts.of(site.work.plain).to_json(site.trace.mini_batch)
-        model = model_of(self.point.workload.dataset)
-        return row_of(self.system, self.point, site, model, self.memory) | {
+        return row_of(self.system, self.point, self.memory, runs) | {
             "counts": counts, "source": site.trace.source, "notes": list(site.trace.notes)}
 
     def in_words(self) -> str:
@@ -160,7 +159,7 @@ def cases_of(workloads: Sequence[str] = (), clusters: Sequence[str] = CLUSTERS,
 def _case(name: str, model: Model, cluster: str, size: int, data: tuple[str, ...],
           format: str | None, fidelity: str, seed: int, first: bool) -> Case:
     of = load_cluster(cluster)
-    request = Request(name, of, of.nodes, size, data, format, "even", False, COMPARED, None, seed)
+    request = Request(name, of, of.nodes, size, data, format, None, False, COMPARED, None, seed)
     points = [point.changed(fidelity=fidelity) if point.kind.has_nics else point
               for point in request.points(model)]
     systems = tuple(Measured(system, point, of.gpu_memory_bytes)
@@ -172,7 +171,8 @@ def _case(name: str, model: Model, cluster: str, size: int, data: tuple[str, ...
                     and change.applies(by[BASE].point))
     base = by[BASE].point
     spread = Spread(base, tuple((name, by[name].point) for name in COMPARED if name != BASE),
-                    tuple((each, width_of(each)) for each in uncertain(base.cluster)), seed=seed)
+                    tuple((each, width_of(each)) for each in uncertain(base.cluster)), seed=seed,
+                    memory=of.gpu_memory_bytes)
     keys = size * model.keys
     why = None if keys <= MOST_KEYS or data else (
         f"a mini-batch has {keys / 1e6:,.0f} million keys; at most {MOST_KEYS / 1e6:,.0f} million "

@@ -1,5 +1,6 @@
 """The results page: table, picture, serving, sensitivity, and how the page is made."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from sim.experiments.results import serving
@@ -94,8 +95,10 @@ def _method(rows: Sequence[Mapping]) -> list[str]:
            if row["sampled"] and not row["why"]]
     counts = sorted({(row["measured"], row["warmup"]) for row in rows})
     said = [f"Each system has the fastest of its options at each row: mini-batches in flight and "
-            f"per graph, and the options that sim compare prints. {BASE}, {FULL} and EN have the "
-            "same kinds of options.",
+            f"per graph, the placement of the tables, and the options that sim compare prints. "
+            f"{BASE}, {FULL} and EN have the same kinds of options. Foreign bags and rows are "
+            "counted with whole tables, the same number at each node.",
+            f"Chosen placements (and points): {'; '.join(_placements(rows))}.",
             "NICs are simulated in fidelity fast, whose cycles are those of the RTL. GPUs, hosts "
             "and networks are timing models with the profiles of the cluster.",
             "Measured mini-batches (and mini-batches before them that warm the caches): "
@@ -109,6 +112,15 @@ def _method(rows: Sequence[Mapping]) -> list[str]:
     return said + [f"{place_of(row)}: {note}." for row in rows for note in row["notes"]]
 
 
+def _placements(rows: Sequence[Mapping]) -> list[str]:
+    """Return the placements of each system, with the number of points that have each."""
+    found = {name: Counter(row["systems"][name]["options"][-1].removeprefix("placement ")
+                           for row in rows if row["systems"][name]["options"])
+             for name in COMPARED}
+    return [f"{name}: {', '.join(f'{placement} ({many})' for placement, many in each.items())}"
+            for name, each in found.items() if each]
+
+
 def _setting(found: Mapping) -> list[tuple[str, str]]:
     rows = found["rows"]
     return [("clusters", "; ".join(dict.fromkeys(
@@ -116,7 +128,7 @@ def _setting(found: Mapping) -> list[tuple[str, str]]:
                 for row in rows))),
             ("samples", "; ".join(dict.fromkeys(
                 row["source"] for row in rows if row["source"]))),
-            ("tables", "whole tables, the same number at each node"),
+            ("tables", "each system has the fastest placement that its search finds"),
             ("NIC fidelity", ", ".join(dict.fromkeys(row["fidelity"] for row in rows))),
             ("points", f"{found['points']}, of which {len(found['failed'])} failed"),
             ("made with", f"EmberNIC {found['version']}; " + ", ".join(

@@ -159,9 +159,9 @@ def ranges(kinds: Sequence[Mapping]) -> Table:
 
 
 def method(rows: Sequence[Mapping]) -> list[str]:
-    said = [f"{BASE} and FS search all of their options again in each draw. EN searches its "
-            "options of the host and its mini-batches in flight and per graph again; the options "
-            "of its NICs stay.",
+    said = [f"{BASE} and FS search their options again in each draw, except the placement of the "
+            "tables. EN searches its options of the host and its mini-batches in flight and per "
+            "graph again; its placement and the options of its NICs stay.",
             "Nothing is interpolated: each draw composes the whole system with the NICs' simulated "
             "times."]
     held = [f"{place_of(row)}, {name.upper()}: "

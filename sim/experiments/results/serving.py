@@ -94,8 +94,9 @@ def method(rows: Sequence[Mapping]) -> list[str]:
     sizes = "; ".join(f"{place_of(row)}: {' or '.join(f'{each:,}' for each in row['sizes'])}"
                       for row in rows)
     return [f"Serving: mini-batches that each system chooses from, in samples: {sizes}. At least "
-            f"{rows[0]['requests']:,} requests are measured at each load. Caches and mini-batches "
-            "in flight are the defaults of sim serve: times differ from the table of the rows."
+            f"{rows[0]['requests']:,} requests are measured at each load. Placement, caches and "
+            "mini-batches in flight are the defaults of sim serve: times differ from the table of "
+            "the rows."
             ] if rows else []
 
 

@@ -8,6 +8,7 @@ from host.systems import HostTuning, named_of
 from host.toml.provenance import constants
 from sim.evaluation.fields import Workload, devices_of
 from sim.evaluation.nic import NicPart, serving
+from sim.evaluation.placing import placed
 from sim.evaluation.point import Point, Task, in_words
 from sim.evaluation.search import Site
 from sim.evaluation.store import Store
@@ -41,25 +42,25 @@ def nic_constants(point: Point) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A system whose NICs, and options of NICs, stay while constants change.
+    """A system whose placement, NICs, and options of NICs stay while constants change.
 
-    Members: ``point``, with the options of its NICs; ``nic``, its NICs or None.
+    Members: ``point``, with the placement and the options of its NICs; ``nic``, its NICs or None.
     """
 
     point: Point
     nic: NicPart | None
 
     @classmethod
-    def of(cls, point: Point, runs: Store | None) -> Self | None:
+    def of(cls, point: Point, runs: Store | None, memory: int | None = None) -> Self | None:
         """Return the system at a point, None if it cannot be built there, or if its fixed options
-        let NICs read rows that they do not see."""
+        let NICs read rows that they do not see. ``memory``: bytes of a GPU, None for no limit."""
         try:
-            site = Site.of(point, runs)
-            if point.kind.why_not(site):
-                return None
-            built, nic = point.kind.at(site)
+            own = placed(point, memory, runs)
         except BarError:
             return None
+        if own.built is None or own.why:
+            return None
+        point, built, nic = own.point, own.built, own.nic
         if point.kind.chooses_nics:
             fixed = dict.fromkeys(point.system.fixed) | dict.fromkeys(
                 text for text in named_of(built.tuning) if text.partition("=")[0] not in _ALONE)
@@ -89,7 +90,7 @@ class Spread(Task):
     -------
     base: point of the baseline, at nominal constants. others: name and point of each system.
     widths: ``profile.constant`` and width of each constant.
-    draws: joint draws. seed: seed of the draws.
+    draws: joint draws. seed: seed of the draws. memory: bytes of a GPU, None for no limit.
     """
 
     base: Point
@@ -97,6 +98,7 @@ class Spread(Task):
     widths: tuple[tuple[str, float], ...]
     draws: int = DRAWS
     seed: int = 1
+    memory: int | None = None
 
     @property
     def workload(self) -> Workload:
@@ -121,10 +123,10 @@ class Spread(Task):
         constant, the ratios at its least and largest value; ``held``: constants whose effect on the
         NICs' own times is left out; each by system. ``source`` and ``notes``.
         """
-        base = Drawn.of(self.base, runs)
+        base = Drawn.of(self.base, runs, self.memory)
         systems = {} if base is None else {
             name: found for name, point in self.others
-            if (found := Drawn.of(point, runs)) is not None}
+            if (found := Drawn.of(point, runs, self.memory)) is not None}
 
         def ratios(factors: Sequence[tuple[str, float]]) -> dict[str, float]:
             if base is None:

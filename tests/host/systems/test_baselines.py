@@ -294,6 +294,21 @@ def bags_of(*lengths: int, placement: str = "even"):
     return workload_of(samples, MODEL, ShardPlan.deal(MODEL, 2, placement))
 
 
+def test_hashed_rows_are_split_by_owner_and_differ_in_number():
+    """Every mini-batch has other keys at an owner, even with bags of one length."""
+    d, (whole, hashed) = devices(software=TUNED), (
+        bags_of(3, 3, placement=each) for each in ("even", "row"))
+    assert (whole.hashed, hashed.hashed, hashed.varies) == (False, True, False)
+
+    def kernels(w, **options) -> list[str]:
+        return [stage.name for stage in bl_tuned(w, d, INFERENCE, replace(PLAIN, **options)).stages]
+
+    assert "keys by owner" in kernels(hashed) and kernels(hashed)[0] == "sizes"
+    for w, options in ((whole, {}), (hashed, {"dedupe": True}), (hashed, {"host_indices": True})):
+        assert "keys by owner" not in kernels(w, **options)
+    assert kernels(hashed, exchange="gpu")[0] != "sizes"
+
+
 def test_hosts_wait_for_the_sizes_of_bags_that_vary():
     d = devices(software=TUNED)
     fixed, varied = bags_of(3, 3), bags_of(2, 4)

@@ -1,21 +1,19 @@
 """``compare``: any model, cluster and data; the same figures as a point; the deciding factor."""
 
 import json
-from dataclasses import replace
 from importlib.resources import files
 
 import pytest
 
 from host.errors import InputError
-from host.model import load_model
 from sim import api
 from sim.compare.reason import reason_of
 from sim.evaluation import compared
-from sim.evaluation.compared import Counts, skew_note
+from sim.evaluation.compared import Counts
 from sim.evaluation.fields import model_of
-from sim.evaluation.measure import measure, measure_system
+from sim.evaluation.measure import measure
+from sim.evaluation.placing import placed
 from sim.evaluation.point import Point
-from sim.evaluation.search import Site
 from sim.evaluation.store import Store
 
 BAGS = """
@@ -54,6 +52,7 @@ def test_all_systems_are_measured_and_ordered(kaggle):
                and 0 < row["bottleneck_us"] <= row["interval_us"] * (1 + 1e-9)
                and row["utilisation"] == row["bottleneck_us"] / row["interval_us"] for row in rows)
     assert kaggle["reason"].startswith(rows[0]["system"])
+    assert {row["options"][-1] for row in rows} == {"placement even"}
     assert (kaggle["model"], kaggle["cluster"], kaggle["nodes"], kaggle["mini_batch"]) == (
         "kaggle", "h100", 2, 32)
     json.dumps(kaggle)
@@ -96,7 +95,8 @@ def test_an_option_is_fixed_for_the_systems_that_have_it(kaggle):
 
 
 def test_a_format_that_nics_lack_is_marked():
-    given = {"cluster": "h100", "nodes": 2, "mini_batch": 4096, "measured": 2, "fixed": [
+    given = {"cluster": "h100", "nodes": 2, "mini_batch": 4096, "measured": 2,
+             "placement": "even", "fixed": [
         "copied_rows=0", "threads=1", "exchange=nccl", "bags_once=false", "fused=true",
         "overlap=true", "dedupe=false", "grouped=false", "one_collective=false"]}
     rows = {}
@@ -123,7 +123,7 @@ def test_copies_do_not_lose_the_bags_of_other_tables(bags):
 @pytest.mark.parametrize("cluster, nodes", [
     ("two_hosts", None), pytest.param("zionex", 2, marks=pytest.mark.thorough)])
 def test_nodes_of_several_gpus(cluster, nodes):
-    result = api.compare(cluster=cluster, nodes=nodes, mini_batch=64, measured=2)
+    result = api.compare(cluster=cluster, nodes=nodes, mini_batch=64, measured=2, placement="even")
     assert (result["nodes"], result["gpus"]) == (2, 16)
     by = {row["system"]: row for row in result["systems"]}
     assert {name: row["why"] for name, row in by.items()} == dict.fromkeys(("bl-tuned", "fs", "en"))
@@ -134,7 +134,7 @@ def test_nodes_of_several_gpus(cluster, nodes):
 
 def test_a_single_node_of_several_gpus():
     result = api.compare(cluster="two_hosts", nodes=1, mini_batch=64, measured=2,
-                         system=["bl-tuned", "fs"])
+                         system=["bl-tuned", "fs"], placement="even")
     assert all(row["network_bytes_per_sample"] == 0 and row["interval_us"] > 0
                for row in result["systems"]) and result["gpus"] == 8
 
@@ -147,25 +147,6 @@ def test_a_file_of_few_samples_keeps_the_mini_batch(tmp_path):
     assert result["mini_batch"] == 32 and result["systems"][0]["interval_us"] > 0
     assert result["notes"] == ["the files hold 100 samples: 3 instead of 64 mini-batches, half of "
                                "them measured"]
-
-
-@pytest.mark.parametrize("placement, advice", [
-    ("even", ": try --placement row."), ("row", ".")])
-def test_a_node_that_sends_most_rows_is_named(placement, advice):
-    counts = Counts(400, 8, 6, 300, busiest=2, busiest_rows=250)
-    assert skew_note(counts, 4, placement) == (
-        f"Node 2 sends 3.3 times the rows of the mean node, which limits systems that send rows"
-        f"{advice}")
-    assert skew_note(replace(counts, busiest_rows=100), 4, placement) is None
-
-
-def test_rows_of_a_long_history_come_from_one_node(bags):
-    model = replace(load_model(bags), rows=(50_000, 9_000, 9_000, 8_000),
-                    bags=((60, 60), (1, 1), (1, 1), (1, 1)))
-    found = {placement: api.compare(
-        model=model, cluster="h100", nodes=4, mini_batch=32, measured=2, system=["bl-tuned"],
-        placement=placement)["notes"] for placement in ("even", "row")}
-    assert found["row"] == [] and found["even"][0].startswith("Node 0 sends 3.")
 
 
 @pytest.mark.parametrize("options, message", [
@@ -269,15 +250,16 @@ def test_nics_pad_tables_of_different_dimensions_and_baselines_do_not(tmp_path):
 
 def test_an_unexpected_error_is_no_stated_limit(monkeypatch):
     """A comparison still shows the other systems; a measurement of a row fails."""
-    def broken(point, site):
+    def broken(point, *others):
         if point.system.system == "bl-paper":
             raise ValueError("it burns")
-        return measure_system(point, site)
+        return placed(point, *others)
 
-    monkeypatch.setattr(compared, "measure_system", broken)
-    result = api.compare(nodes=2, mini_batch=16, measured=2, system=["bl-paper", "bl-tuned"])
+    monkeypatch.setattr(compared, "placed", broken)
+    result = api.compare(nodes=2, mini_batch=16, measured=2, system=["bl-paper", "bl-tuned"],
+                         placement="even")
     rows = {row["system"]: row for row in result["systems"]}
     assert rows["bl-paper"]["why"] == "it burns" and rows["bl-tuned"]["interval_us"] > 0
-    point = Point.named("bl-paper", nodes=2, mini_batch=16, measured=2)
     with pytest.raises(ValueError, match="it burns"):
-        compared.row_of("bl-paper", point, Site.of(point), load_model("kaggle"), 1 << 40)
+        compared.row_of("bl-paper", Point.named("bl-paper", nodes=2, mini_batch=16, measured=2),
+                        1 << 40)

@@ -25,7 +25,8 @@ from tests.browser import looked, needs_chromium
 def compared(tmp_path_factory):
     """Return the result, the folder and the console output of a comparison."""
     folder = tmp_path_factory.mktemp("page")
-    result = api.compare(cluster="h100", nodes=2, mini_batch=32, measured=2, output=folder)
+    result = api.compare(cluster="h100", nodes=2, mini_batch=32, measured=2, output=folder,
+                         placement="even")
     return result, folder
 
 

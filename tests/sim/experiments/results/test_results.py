@@ -308,6 +308,17 @@ def test_changes_have_the_kernel_level_and_other_samples():
     assert [change.name for change, *_ in first.changed] == [change.name for change in CHANGES]
 
 
+def test_placement_is_searched_and_the_change_is_that_of_the_paper(made):
+    case = cases_of(("kaggle",))[0]
+    assert {each.point.cluster.placement for each in case.systems} == {None}
+    assert case.spread.memory == case.systems[0].memory > 0
+    placed, = ((change, *both) for change, *both in case.changed if "placement" in change.fields)
+    assert placed[0].kind == FAIR
+    assert {each.point.cluster.placement for each in placed[1:]} == {"even"}
+    assert "Chosen placements (and points): bl-tuned: made up (8)" in (
+        made[0] / "results.html").read_text()
+
+
 def test_the_page_has_the_headlines_after_each_missed_cost(made):
     folder, found = made
     row = found["rows"][0]

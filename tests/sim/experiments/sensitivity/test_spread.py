@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from host.placement.deal import PLACEMENTS
 from host.systems import EnTuning
 from sim.evaluation.measure import measure
 from sim.evaluation.point import Point, effort, in_words
@@ -90,6 +91,12 @@ def test_en_keeps_the_options_of_its_nics_and_searches_those_of_the_host(runs):
     assert drawn_en.point.flights == EN.flights
     fixed = Drawn.of(EN.changed(fixed=("threads=1",)), runs).point.system.fixed
     assert fixed.count("threads=1") == 1
+
+
+def test_the_placement_of_nominal_constants_stays(runs):
+    found = Drawn.of(FULL.changed(placement=None), runs)
+    assert found.point.cluster.placement in PLACEMENTS and found.nic is not None
+    assert Drawn.of(FULL.changed(placement=None), runs, memory=1) is None
 
 
 def test_constants_that_change_the_nics_own_times_are_named(found, runs):

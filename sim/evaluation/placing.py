@@ -1,0 +1,176 @@
+"""Placement of a system's tables at a point, and the search for the fastest."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from host.placement.deal import PLACEMENTS
+from host.placement.shard import Placement, ShardPlan
+from host.systems import Workload
+from host.systems.tables import vector_bytes
+from host.timing.clock import CYCLE_NS
+from host.timing.cluster import row_bytes
+from rtl.config import LANES
+from rtl.formats import DescriptorKind
+from sim.evaluation.measure import busy_us
+from sim.evaluation.nic import NicPart
+from sim.evaluation.point import Point
+from sim.evaluation.search import CLOSE, Built, Site
+from sim.evaluation.store import Store
+from sim.evaluation.trace import Trace, plan_of, without_small
+from sim.evaluation.workloads import workloads
+from sim.job.memory import node_bytes, too_large
+
+__all__ = ["FIRST", "Placed", "counted", "held_bytes", "nic_us", "placed", "placements"]
+
+FIRST, *_ = PLACEMENTS
+"""Placement that every search measures first: that of the paper."""
+
+_SHORTER = 0.98
+"""Relative time of NICs by counts up to which NICs run with another placement."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A system with its best options under one placement.
+
+    Members: ``point``, with the placement; ``site``, of the point; ``built`` and ``nic``, see
+    :meth:`sim.evaluation.system.System.at`; ``held``, bytes of each GPU; ``why``, the limit because
+    of which the system cannot be built, or None.
+    """
+
+    point: Point
+    site: Site
+    built: Built | None = None
+    nic: NicPart | None = None
+    held: Sequence[int] = ()
+    why: str | None = None
+
+    @classmethod
+    def of(cls, point: Point, site: Site, memory: int | None) -> "Placed":
+        """Return the system at a site; ``memory``: bytes of a GPU, None for no limit."""
+        if why := point.kind.why_not_placed(site):
+            return cls(point, site, why=why)
+        built, nic = point.kind.at(site)
+        held = held_bytes(site, built)
+        return cls(point, site, built, nic, held, _too_large(site.trace, held, memory))
+
+    @property
+    def interval_us(self) -> float:
+        """Time from one mini-batch to the next; infinite for a system that cannot be built."""
+        return float("inf") if self.built is None or self.why else self.built.interval_us
+
+
+def counted(point: Point, runs: Store | None = None) -> Site:
+    """Return the site of a point; without a given placement, that of `FIRST`."""
+    return Site.of(point.changed(placement=point.cluster.placement or FIRST), runs)
+
+
+def placements(point: Point, trace: Trace, memory: int | None = None) -> list[str]:
+    """Return the placements that a system may have, the same for every system.
+
+    They are the given placement, or the `PLACEMENTS` whose plans differ and fit in ``memory`` bytes
+    of a GPU. If no plan fits, `FIRST` remains, which states the limit.
+    """
+    if point.cluster.placement is not None:
+        return [point.cluster.placement]
+    plans: dict[tuple[Placement, ...], str] = {}
+    for name in PLACEMENTS:
+        plan = plan_of(point.changed(placement=name), trace)
+        held = [gpu["bytes"] for gpu in node_bytes(trace.model, plan, "none")]
+        if _too_large(trace, held, memory) is None:
+            plans.setdefault(plan.tables, name)
+    return [*plans.values()] or [FIRST]
+
+
+def placed(point: Point, memory: int | None = None, runs: Store | None = None) -> Placed:
+    """Return a system with its best options and, unless its point gives a placement, its fastest
+    placement.
+
+    The first placement that can be built is searched in full. A GPU system is then searched in full
+    with each placement that is not much slower at similar options, see
+    :meth:`sim.evaluation.search.Search.beside_us`. NICs run with one further placement at most, the
+    best by :func:`nic_us`, and only if the host thread is not the bottleneck.
+
+    Parameters: ``point``; ``memory``, bytes of a GPU, None for no limit; ``runs``, store of NIC
+    runs.
+
+    Raises ``ValueError`` if the system cannot be measured for any reason other than a limit.
+    """
+    start = counted(point, runs)
+    points = [point.changed(placement=name) for name in placements(point, start.trace, memory)]
+    left = [(each, start if each == start.point else Site.of(each, runs)) for each in points]
+    found: list[Placed] = []
+    while left and (not found or found[-1].why):
+        found.append(Placed.of(*left.pop(0), memory))
+    if left and found[-1].built is not None:
+        promising = _promising(found[-1].site, found[-1].built, [site for _, site in left])
+        found += [Placed.of(each, site, memory) for each, site in left if site in promising]
+    return min(found, key=lambda each: round(each.interval_us, 6))
+
+
+def held_bytes(site: Site, built: Built) -> list[int]:
+    """Return the bytes of each GPU with the copies of tables that were chosen.
+
+    NICs that read rows themselves need padded rows and, at each owner, the addresses of all rows of
+    a hashed table (:class:`sim.job.row_places.RowPlaces`). They read no row of a copied table.
+    """
+    model, plan = site.trace.model, _plan(site, built)
+    if not getattr(built.tuning, "reads", False):
+        return [gpu["bytes"] for gpu in node_bytes(model, plan, "none")]
+    held = [4 * model.mlp_parameters] * plan.nodes
+    for table, dimension in zip(plan.tables, model.table_dimensions):
+        everywhere = table.kind == DescriptorKind.REPLICATED
+        size = table.rows * row_bytes(dimension if everywhere else model.width)
+        for node in range(plan.nodes) if everywhere else range(
+                table.owner, table.owner + table.owners):
+            held[node] += size
+    return held
+
+
+def nic_us(site: Site, copied_rows: int = 0) -> float:
+    """Return the time that NICs need for a mini-batch, from counts: that of the busiest link,
+    NIC or PCIe link. It judges placements before NICs run.
+
+    An owner sends each distinct row of a requester's share, a beat per cycle, and reads each
+    distinct row of the mini-batch.
+
+    ``copied_rows``: NICs do not serve tables of at most this many rows.
+    """
+    trace = without_small(site.trace, copied_rows)
+    work = workloads(trace, plan_of(site.point, trace))
+    return max(_nic_us(site, work.one_copied(0, number)) for number in work.extremes)
+
+
+def _nic_us(site: Site, w: Workload) -> float:
+    devices, size = site.devices, vector_bytes(w)
+    count, each = site.point.cluster.all_nics, site.point.cluster.gpus_per_nic
+    asked = w.requested.reshape(count, each, count, each).sum(axis=(1, 3))
+    rows = w.unique.reshape(count, each).sum(axis=1)
+    beats = max(1, w.model.width // LANES)
+    return max(float(devices.nic_links.link_us(size * asked.T).max()),
+               float(asked.sum(axis=0).max()) * beats * CYCLE_NS / 1e3,
+               float(rows.max()) * size / (devices.pcie.bandwidth_gb_s * 1e3))
+
+
+def _promising(site: Site, built: Built, others: Sequence[Site]) -> list[Site]:
+    """Return the ``others`` at which a system may be faster than ``built``, its best at a site."""
+    if site.point.kind.has_nics:
+        # The host thread does the same work under every placement.
+        if busy_us(built.steps, built.per_graph).get("cpu", 0.0) >= _SHORTER * built.interval_us:
+            return []
+        copied = getattr(built.tuning, "copied_rows", 0)
+        us = [nic_us(each, copied) for each in others]
+        least = min(us)
+        return [others[us.index(least)]] if least <= _SHORTER * nic_us(site, copied) else []
+    return [each for each in others
+            if each.point.kind.search(each, None).beside_us(built) <= CLOSE * built.interval_us]
+
+
+def _plan(site: Site, built: Built) -> ShardPlan:
+    """Return the placement over GPUs, with the copies that were chosen."""
+    copied = getattr(built.tuning, "copied_rows", site.point.system.copied_rows)
+    return site.work.one_copied(copied, 0).plan
+
+
+def _too_large(trace: Trace, held: Sequence[int], memory: int | None) -> str | None:
+    return None if memory is None else too_large(trace.model, held, memory)
