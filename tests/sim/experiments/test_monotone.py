@@ -28,7 +28,8 @@ PROFILES = ("tuned_h100", "gpu_h100", "pcie_h100")
 FLIGHTS = ((1, 1), (2, 1), (4, 1), (8, 2), (16, 1), (16, 8))
 NIC = NicTimes({"input_all_to_all": 4.1, "embedding_lookup": 12.3, "embedding_all_to_all": 1.4,
                 "overhead": 1.7}, interval_us=3.9, gathers=3.0, gathered=400.0, launches=3.0,
-               sent_bytes=9000.0, delivered_bytes=60_000.0, update_us=21.0, interaction_us=2.2)
+               sent_bytes=9000.0, delivered_bytes=60_000.0, update_us=21.0, update_launches=4.0,
+               updated=300.0, missed=100.0, interaction_us=2.2)
 
 
 def better() -> Iterator[tuple[str, float]]:
