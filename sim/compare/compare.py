@@ -5,7 +5,15 @@ from importlib.metadata import version
 
 from host.model import Model
 from sim.compare.reason import reason_of
-from sim.evaluation.compared import METRICS, Counts, Request, hashes_of, row_of, skew_note
+from sim.evaluation.compared import (
+    METRICS,
+    Counts,
+    Request,
+    formed_best,
+    hashes_of,
+    row_of,
+    skew_note,
+)
 from sim.evaluation.search import Site
 
 __all__ = ["SCHEMA", "compare"]
@@ -31,21 +39,18 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
     :func:`sim.evaluation.compared.row_of`, fastest first.
     """
     points = request.points(model)
-    rows, counts, source, notes, size = [], None, "", request.notes(points), 0
+    site = Site.of(points[0].changed(batching="file", window=None))
+    counts, size = Counts.of(site.work.plain), site.trace.mini_batch
+    note = skew_note(counts, request.nodes, request.placement)
+    rows, notes = [], [*request.notes(points), *site.trace.notes, *([note] if note else ())]
     for name, point in zip(request.systems, points):
         if progress:
             progress(name)
-        site = Site.of(point)
-        if counts is None:
-            counts, source, size = Counts.of(site.work.plain), site.trace.source, \
-                site.trace.mini_batch
-            note = skew_note(counts, request.nodes, request.placement)
-            notes += [*site.trace.notes, *([note] if note else ())]
         try:
-            rows.append(row_of(name, point, site, model, request.cluster.gpu_memory_bytes))
+            rows.append(row_of(name, *formed_best(name, point), model,
+                               request.cluster.gpu_memory_bytes))
         except ValueError as error:  # the other systems still have a row
             rows.append({"system": name, **dict.fromkeys(METRICS), "why": str(error)})
-    assert counts is not None  # there is at least one system
     rows.sort(key=lambda row: row["interval_us"] or float("inf"))
     cluster = request.cluster
     return {
@@ -55,7 +60,7 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
         "software": cluster.software, "fidelity": points[0].system.fidelity,
         "nodes": request.nodes, "gpus": request.nodes * cluster.gpus,
         "mini_batch": size, "workload": "training" if request.training else "inference",
-        "source": source, "wire": request.wire, "fixed": list(request.fixed),
+        "source": site.trace.source, "wire": request.wire, "fixed": list(request.fixed),
         **counts.to_json(size), "reason": reason_of(rows, counts),
         "notes": notes, "systems": rows}
 

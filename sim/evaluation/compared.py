@@ -1,7 +1,7 @@
 """Systems of one workload, cluster and mini-batch, each measured with its best options."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
@@ -20,10 +20,11 @@ from sim.evaluation.fields import mini_batch_of
 from sim.evaluation.measure import measure_system
 from sim.evaluation.point import Point
 from sim.evaluation.search import Built, Site
-from sim.evaluation.systems import canonical, fixed_for, system_of
+from sim.evaluation.store import Store
+from sim.evaluation.systems import FULL, canonical, fixed_for, system_of
 from sim.job.memory import node_bytes, too_large
 
-__all__ = ["METRICS", "Counts", "Request", "hashes_of", "row_of", "skew_note"]
+__all__ = ["METRICS", "Counts", "Request", "formed_best", "hashes_of", "row_of", "skew_note"]
 
 _BEATS = 5_000_000
 """Beats (16 values) of the vectors that NICs look up in a run, about: workloads of many or long
@@ -31,6 +32,9 @@ vectors measure fewer mini-batches, and NICs run mini-batches of fewer samples."
 _WARM_KEYS = 300_000
 """Keys after which caches are warm, about: a preset's cache has at most 32,768 rows."""
 _FEWEST, _MOST = 2, 32
+
+_FORMED = ("mini-batches by the graph algorithm", "mini-batches in file order")
+"""Chosen way to form mini-batches of the paper's full system, in words."""
 
 METRICS = ("interval_us", "service_us", "bottleneck", "bottleneck_us", "utilisation",
            "network_bytes_per_sample", "gpu_memory_bytes", "samples_per_second", "options")
@@ -170,6 +174,25 @@ def hashes_of(cluster: ClusterFile) -> dict[str, str]:
            if name not in ("nodes", "gpus", "nics", "rdma")}).items()}
 
 
+def formed_best(name: str, point: Point, runs: Store | None = None) -> tuple[Point, Site]:
+    """Return the point of a system, and its site, with the faster way to form mini-batches.
+
+    The paper's full system uses the graph algorithm only where its threads, and the whole system,
+    are faster than in file order. A user who adds ``ga`` to a system always gets the algorithm.
+    """
+    if name.lower() != FULL or point.workload.batching == "file":
+        return point, Site.of(point, runs)
+    plain = point.changed(batching="file", window=None)
+    site = Site.of(plain, runs)
+    if point.kind.why_not(site):
+        return plain, site
+    us = point.kind.at(site)[0].interval_us
+    if replace(site, point=point).forming.interval_us >= us:
+        return plain, site
+    graph = Site.of(point, runs)
+    return (point, graph) if point.kind.at(graph)[0].interval_us < us else (plain, site)
+
+
 def row_of(name: str, point: Point, site: Site, model: Model, memory: int) -> dict:
     """Measure a system with its best options.
 
@@ -210,7 +233,9 @@ def row_of(name: str, point: Point, site: Site, model: Model, memory: int) -> di
         "network_bytes_per_sample": traffic / found["mini_batch"],
         "gpu_memory_bytes": max(held),
         "samples_per_second": found["samples_per_second"],
-        "options": _options(found, site), "why": None}
+        "options": [*_options(found, site), *([
+            _FORMED[point.workload.batching == "file"]] if name.lower() == FULL else [])],
+        "why": None}
 
 
 def _plan(site: Site, built: Built, point: Point) -> ShardPlan:

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from host.model import Model, load_model
 from host.timing.cluster import load_cluster
-from sim.evaluation.compared import Counts, Request, row_of
+from sim.evaluation.compared import Counts, Request, formed_best, row_of
 from sim.evaluation.fields import DATASETS, Workload, model_of
 from sim.evaluation.point import Point, Task, in_words
-from sim.evaluation.search import Site
 from sim.evaluation.store import Store
 from sim.experiments.results.changes import CHANGES, FAIR, UNFAIR, Change
 from sim.experiments.sensitivity.constants import uncertain
@@ -70,10 +69,10 @@ class Measured(Task):
     def measured(self, runs: Store | None) -> dict:
         """Return the row of the system, see :func:`sim.evaluation.compared.row_of`, with ``counts``
         of the workload, ``source`` of the samples and ``notes``."""
-        site = Site.of(self.point, runs)
+        point, site = formed_best(self.system, self.point, runs)
         counts = Counts.of(site.work.plain).to_json(site.trace.mini_batch)
         model = model_of(self.point.workload.dataset)
-        return row_of(self.system, self.point, site, model, self.memory) | {
+        return row_of(self.system, point, site, model, self.memory) | {
             "counts": counts, "source": site.trace.source, "notes": list(site.trace.notes)}
 
     def in_words(self) -> str:

@@ -6,6 +6,7 @@ from typing import Self
 
 from host.systems import HostTuning, named_of
 from host.toml.provenance import constants
+from sim.evaluation.compared import formed_best
 from sim.evaluation.fields import Workload, devices_of
 from sim.evaluation.nic import NicPart, serving
 from sim.evaluation.point import Point, Task, in_words
@@ -49,10 +50,10 @@ class Drawn:
     nic: NicPart | None
 
     @classmethod
-    def of(cls, point: Point, runs: Store | None) -> Self | None:
-        """Return the system at a point, None if it cannot be built there."""
+    def of(cls, point: Point, runs: Store | None, name: str = "") -> Self | None:
+        """Return the system ``name`` at its point, None if it cannot be built there."""
         try:
-            site = Site.of(point, runs)
+            point, site = formed_best(name, point, runs)
             if point.kind.why_not(site):
                 return None
             built, nic = point.kind.at(site)
@@ -122,7 +123,7 @@ class Spread(Task):
         base = Drawn.of(self.base, runs)
         systems = {} if base is None else {
             name: found for name, point in self.others
-            if (found := Drawn.of(point, runs)) is not None}
+            if (found := Drawn.of(point, runs, name)) is not None}
 
         def ratios(factors: Sequence[tuple[str, float]]) -> dict[str, float]:
             if base is None:
