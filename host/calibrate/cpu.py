@@ -39,7 +39,7 @@ def measure_cpu(name: str, watch: Stopwatch | None = None, mebibytes: int = 256,
     with _team(cores()) as team:
         return CpuProfile(
             name, cores(), *_memory(watch, team, mebibytes), _ACCESS, _tflops(watch, side),
-            watch.us(team(lambda part: None, 1)), {
+            watch.us(team(lambda part: None, 1)), source={
                 "cores": "[M] cores available to the process",
                 "memory_bandwidth_gb_s": f"{source}copies of {mebibytes} MiB",
                 "random_bandwidth_gb_s":
