@@ -46,7 +46,8 @@ def measure_cpu(name: str, watch: Stopwatch | None = None, mebibytes: int = 256,
                     f"{source}rows of 64 B of {mebibytes} MiB, less the sequential bytes",
                 "access_bytes": "[C] a cache line",
                 "float32_tflops": f"{source}products of matrices {side} wide",
-                "operator_us": f"{source}an empty NumPy call on one thread per core"})
+                "operator_us": f"{source}an empty NumPy call on one thread per core",
+                "graph_key_ns": "[U] as in cpu_xeon_6226r; sim batching measures it"})
 
 
 Team = Callable[[Callable[[slice], object], int], Callable[[], object]]
