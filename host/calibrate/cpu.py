@@ -39,14 +39,15 @@ def measure_cpu(name: str, watch: Stopwatch | None = None, mebibytes: int = 256,
     with _team(cores()) as team:
         return CpuProfile(
             name, cores(), *_memory(watch, team, mebibytes), _ACCESS, _tflops(watch, side),
-            watch.us(team(lambda part: None, 1)), {
+            watch.us(team(lambda part: None, 1)), source={
                 "cores": "[M] cores available to the process",
                 "memory_bandwidth_gb_s": f"{source}copies of {mebibytes} MiB",
                 "random_bandwidth_gb_s":
                     f"{source}rows of 64 B of {mebibytes} MiB, less the sequential bytes",
                 "access_bytes": "[C] a cache line",
                 "float32_tflops": f"{source}products of matrices {side} wide",
-                "operator_us": f"{source}an empty NumPy call on one thread per core"})
+                "operator_us": f"{source}an empty NumPy call on one thread per core",
+                "graph_key_ns": "[U] as in cpu_xeon_6226r; sim batching measures it"})
 
 
 Team = Callable[[Callable[[slice], object], int], Callable[[], object]]

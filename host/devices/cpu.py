@@ -23,6 +23,8 @@ class CpuProfile:
     access_bytes: minimum bytes of an access, a cache line.
     float32_tflops: 10^12 float32 operations per second in large matrix products.
     operator_us: framework time of an operator call.
+    graph_key_ns: time of a core for each key of a mini-batch that the graph algorithm forms; the
+        default is the time on Kaggle's shape on one core of an AMD EPYC.
     source: source of each number, see :mod:`host.toml.provenance`.
 
     Raises ``ValueError`` for a constant out of range.
@@ -35,11 +37,12 @@ class CpuProfile:
     access_bytes: int
     float32_tflops: float
     operator_us: float
+    graph_key_ns: float = 188.0
     source: dict[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("cores", "memory_bandwidth_gb_s", "random_bandwidth_gb_s", "access_bytes",
-                     "float32_tflops", "operator_us"):
+                     "float32_tflops", "operator_us", "graph_key_ns"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, not {getattr(self, name)!r}")
         check_source(self)

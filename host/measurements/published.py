@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from host.toml.schema import read_toml
 
-__all__ = ["Copied", "Drop", "DropModel", "Flattening", "Inference", "KernelRows", "Looked",
-           "Multiplied", "Readme", "Run", "drop", "flattening", "flattening_v3_1", "inference",
-           "kernel_rows"]
+__all__ = ["Copied", "Drop", "DropModel", "Flattening", "Formed", "FormedRow", "Inference",
+           "KernelRows", "Looked", "Multiplied", "Readme", "Run", "drop", "flattening",
+           "flattening_v3_1", "formed", "inference", "kernel_rows"]
 
 T = TypeVar("T")
 
@@ -172,6 +172,24 @@ class Drop:
     readme: tuple[Readme, ...]
 
 
+@dataclass(frozen=True)
+class FormedRow:
+    """A mini-batch of ``mini_batch`` samples and ``keys`` lookups of ``model``; ``us`` measured."""
+
+    model: str
+    mini_batch: int
+    keys: int
+    us: float
+
+
+@dataclass(frozen=True)
+class Formed:
+    """CPU times of the graph algorithm. Members: ``source``; ``rows``, one for each shape."""
+
+    source: str
+    rows: tuple[FormedRow, ...]
+
+
 @cache
 def kernel_rows() -> KernelRows:
     """Return ``kernel_rows.toml``."""
@@ -200,6 +218,12 @@ def flattening_v3_1() -> Flattening:
 def drop() -> Drop:
     """Return ``network_drop.toml``."""
     return _read("network_drop", Drop)
+
+
+@cache
+def formed() -> Formed:
+    """Return ``batching.toml``."""
+    return _read("batching", Formed)
 
 
 def _read(name: str, kind: type[T]) -> T:

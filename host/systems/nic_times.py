@@ -24,6 +24,8 @@ class NicTimes:
     interaction_us: with the interaction on the NIC, time from dense vectors in GPU memory to the
         last answer if all lookups are done.
     update_us: in training, time from the last node's gradients to the last row written.
+    update_launches: kernels of this time that read and write rows on the busiest GPU.
+    updated, missed: rows of the busiest owner that these kernels write, and read.
     """
 
     phases: Mapping[str, float] = field(default_factory=dict)
@@ -34,6 +36,9 @@ class NicTimes:
     sent_bytes: float = 0.0
     delivered_bytes: float = 0.0
     update_us: float = 0.0
+    update_launches: float = 0.0
+    updated: float = 0.0
+    missed: float = 0.0
     interaction_us: float = 0.0
 
     @property

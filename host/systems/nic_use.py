@@ -1,4 +1,6 @@
-"""A step's use of the NICs, and of the resources that the NIC times already contain."""
+"""A step's use of the NICs, and of the resources that the NIC times already contain.
+
+NIC times contain the NIC's own PCIe link; here the GPU's link is charged as well."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil
@@ -49,10 +51,13 @@ class NicUse:
         written: bytes that the NIC writes to GPU memory.
         dense: bytes that the NIC reads from GPU memory, besides rows.
         """
-        hold, at, beside = self._nic.interval_us, after, list(self._beside(after, written, dense))
+        nic, hold, at = self._nic, self._nic.interval_us, after
+        beside = list(self._beside(after, nic.launches, nic.gathers, written, dense, nic.gathered,
+                                   nic.sent_bytes))
         for phase, us in phases.items():
             if phase == "embedding_lookup":
-                beside.append(self._step.add("gathers", "overhead", *self._gathers(us), after=at))
+                beside.append(self._step.add("gathers", "overhead", *self._gathers(
+                    us, nic.gathers, nic.gathered, self._reads), after=at))
             at = self.held(phase, phase, us, hold, at)
             hold = max(0.0, hold - us)
         return (*at, *beside), hold
@@ -70,37 +75,51 @@ class NicUse:
 
     def update(self, told: Sequence[int]) -> tuple[int, ...]:
         """Add the NICs' row update: fetch, reduce, exchange and apply gradients."""
-        nic = self._nic
-        moving = min(nic.update_us, link_us(self._d, self._w, self._w.requested))
-        return (charge(self._step, "rows", "backward_all_to_all",
-                       Cost(nic.update_us, 0.0, {"nic": nic.update_us, "link": moving}), told),)
+        nic, w, size = self._nic, self._w, vector_bytes(self._w)
+        moving = min(nic.update_us, link_us(self._d, w, w.requested))
+        rows = charge(self._step, "rows", "backward_all_to_all",
+                      Cost(nic.update_us, 0.0, {"nic": nic.update_us, "link": moving}), told)
+        kernels, moved = nic.update_launches, nic.updated + nic.missed
+        gradients = size * w.bags.sum(axis=1) + LIST_RECORD * w.lookups.sum(axis=1)
+        return (rows, self._step.add("row updates", "overhead", *self._gathers(
+            nic.update_us, kernels, moved), after=told), *self._beside(
+            told, 0.0 if self._resident else kernels, kernels,
+            (size + LIST_RECORD) * nic.updated + LIST_RECORD * nic.missed,
+            float(gradients.max()) + size * nic.missed))
 
-    def _gathers(self, us: float) -> tuple[float, *tuple[Part, ...]]:
-        """Return the time in which gathers use the GPU, at most ``us``, and the shares that they
-        occupy."""
-        nic, d = self._nic, self._d
-        if self._reads and us:
-            moved = nic.gathered * max(vector_bytes(self._w), d.gpu.gpu.access_bytes)
+    def _gathers(self, us: float, kernels: float, rows: float,
+                 reads: bool = False) -> tuple[float, *tuple[Part, ...]]:
+        """Return the time in which ``kernels`` that read or write ``rows`` use the GPU, at most
+        ``us``, and the shares that they occupy; ``reads``: the NIC reads the rows itself."""
+        d = self._d
+        if reads and us:
+            moved = rows * max(vector_bytes(self._w), d.gpu.gpu.access_bytes)
             return us, Part("gpu_memory", min(1.0, moved / (
                 us * d.gpu.gpu.memory_bandwidth_gb_s * 1e3)))
-        if not nic.gathers or not us or self._resident:
+        if not kernels or not us or self._resident:
             return (0.0,)
-        rows = max(1, round(nic.gathered / nic.gathers))
-        each = d.gpu.kernels(gather(rows, rows, self._w.model.width))
-        kernels = nic.gathers * each.us
-        held = min(us, kernels)
-        return held, Part("gpu", min(1.0, kernels * each.share / held)), Part(
-            "gpu_memory", min(1.0, kernels * each.memory_share / held))
+        each_rows = max(1, round(rows / kernels))
+        each = d.gpu.kernels(gather(each_rows, each_rows, self._w.model.width))
+        total = kernels * each.us
+        held = min(us, total)
+        return held, Part("gpu", min(1.0, total * each.share / held)), Part(
+            "gpu_memory", min(1.0, total * each.memory_share / held))
 
-    def _beside(self, after: Sequence[int], written: float, dense: float) -> tuple[int, ...]:
-        """Add launches, PCIe and network; the NIC times already include their durations."""
-        nic, d, size = self._nic, self._d, vector_bytes(self._w)
-        link = nic.sent_bytes / (d.network.bandwidth_gbit_s / 8 * 1e3)
-        flags = d.pcie.write_us * nic.gathers if self._resident else 0.0
+    def _beside(self, after: Sequence[int], launches: float, kernels: float, written: float,
+                read: float, rows: float = 0.0, sent: float = 0.0) -> tuple[int, ...]:
+        """Add the use of the driver, of the GPU's link and of the network; the NIC times already
+        include its duration.
+
+        launches: calls of the driver. kernels: gathers and scatters. written, read: bytes to GPU
+        memory and from it. rows: further rows that are read. sent: bytes on the network.
+        """
+        d, size = self._d, vector_bytes(self._w)
+        flags = d.pcie.write_us * kernels if self._resident else 0.0
         row = answer_bytes(d.pcie, int(size)) if self._reads else size
-        used = {"driver": nic.launches * d.software.launch_call_us,
+        used = {"driver": launches * d.software.launch_call_us,
                 "pcie_in": d.copies.moving_us(written) + flags,
-                "pcie_out": d.copies.moving_us(row * nic.gathered + dense), "link": link}
+                "pcie_out": d.copies.moving_us(row * rows + read),
+                "link": sent / (d.network.bandwidth_gbit_s / 8 * 1e3)}
         return tuple(self._in_turns(f"NIC's use of {name}", us, name, after)
                      for name, us in used.items() if us)
 

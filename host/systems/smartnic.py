@@ -101,18 +101,26 @@ class _SmartNic:
         at, size = program.tell_nic(after, "gradients are there"), vector_bytes(w)
         if w.nodes > 1:
             link = link_us(d, w, w.bags)
-            # The slowest of three consecutive links: PCIe at either end, the network between.
-            crossing = max(link, d.copies.moving_us(float(size * max(
-                w.bags.sum(axis=1).max(), w.bags.sum(axis=0).max()))))
+            # The slowest of consecutive links: the GPU's, the NIC's, the network, and back.
+            out, back = (float(size * w.bags.sum(axis=axis).max()) for axis in (1, 0))
+            crossing = max(link, self._nic_moving_us(max(out, back)))
             latency = 2 * d.pcie.one_way_us + d.network.one_way_us
-            at = (charge(self._step, "gradients", "backward_all_to_all",
-                         Cost(latency + crossing, 0.0, {"nic": crossing, "link": link}), at),)
+            at = (charge(self._step, "gradients", "backward_all_to_all", Cost(
+                latency + crossing, 0.0, {
+                    "nic": crossing, "link": link, "pcie_out": d.copies.moving_us(out),
+                    "pcie_in": d.copies.moving_us(back)}), at),)
             at = program.wait(at, "gradients of bags")
         at = program.kernels([("row update", "backward_all_to_all", row_updates(
             w, d.gpu, d.software.fused_embedding))], at)
         if not self._local_cache:
             return at
         at = program.tell_nic(program.wait(at, "rows are there"), "rows to the cache")
-        return (self._step.add("rows to the cache", "backward_all_to_all",
-                               d.pcie.one_way_us + d.copies.moving_us(float(size * w.unique.max())),
-                               "pcie_out", after=at),)
+        moved = float(size * w.unique.max())
+        return (charge(self._step, "rows to the cache", "backward_all_to_all", Cost(
+            d.pcie.one_way_us + self._nic_moving_us(moved), 0.0, {
+                "nic": self._nic_moving_us(moved), "pcie_out": d.copies.moving_us(moved)}), at),)
+
+    def _nic_moving_us(self, size: float) -> float:
+        """Return the time of ``size`` bytes between GPU memory and the NIC, on the slower link."""
+        d = self._d
+        return max(d.copies.moving_us(size), size / (d.pcie.bandwidth_gb_s * 1e3))

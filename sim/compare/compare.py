@@ -32,20 +32,16 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
     :func:`sim.evaluation.compared.row_of`, fastest first.
     """
     points = request.points(model)
-    rows, counts, source, notes, size = [], None, "", request.notes(points), 0
+    site = counted(points[0].changed(batching="file", window=None))
+    counts, size = Counts.of(site.work.plain), site.trace.mini_batch
+    rows, notes = [], [*request.notes(points), *site.trace.notes]
     for name, point in zip(request.systems, points):
         if progress:
             progress(name)
-        if counts is None:
-            site = counted(point)
-            counts, source, size = Counts.of(site.work.plain), site.trace.source, \
-                site.trace.mini_batch
-            notes += site.trace.notes
         try:
             rows.append(row_of(name, point, request.cluster.gpu_memory_bytes))
         except ValueError as error:  # the other systems still have a row
             rows.append({"system": name, **dict.fromkeys(METRICS), "why": str(error)})
-    assert counts is not None  # there is at least one system
     rows.sort(key=lambda row: row["interval_us"] or float("inf"))
     cluster = request.cluster
     return {
@@ -55,7 +51,7 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
         "software": cluster.software, "fidelity": points[0].system.fidelity,
         "nodes": request.nodes, "gpus": request.nodes * cluster.gpus,
         "mini_batch": size, "workload": "training" if request.training else "inference",
-        "source": source, "wire": request.wire, "fixed": list(request.fixed),
+        "source": site.trace.source, "wire": request.wire, "fixed": list(request.fixed),
         **counts.to_json(size), "reason": reason_of(rows, counts),
         "notes": notes, "systems": rows}
 

@@ -18,6 +18,7 @@ ABOUT = {
 
 RESOURCES = {
     "cpu": "the host thread that launches the work",
+    "batching": "the host threads that form mini-batches of similar samples",
     "driver": "the host thread of the NIC's driver",
     "gpu": "the GPU's kernels",
     "multipliers": "the multipliers of the card, which compute the MLPs",

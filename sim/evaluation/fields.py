@@ -192,10 +192,16 @@ class CardOptions(NicOptions):
 @dataclass(frozen=True)
 class SmartNicOptions(CardOptions):
     """Options of GPUs with the paper's SmartNICs. Members: ``persistent_gather``, whether a
-    persistent kernel serves the NICs' lookups on the GPU instead of gathers that the host launches.
+    persistent kernel serves the NICs' lookups on the GPU instead of gathers that the host launches;
+    ``pace_us``, least time from one such launch to the next. A system searches longer times.
     """
 
     persistent_gather: bool = False
+    pace_us: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_least(self, pace_us=0)
 
 
 @dataclass(frozen=True)

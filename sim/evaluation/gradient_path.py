@@ -9,8 +9,9 @@ import numpy as np
 
 from host.systems import Devices, Workload
 from host.systems.tables import vector_bytes
-from host.timing.clock import CYCLE_NS, cycles_of_us
+from host.timing.clock import CYCLE_NS, Link, cycles_of_us
 from host.timing.gpu import Gather, GpuLookups, GpuProfile, LaunchThread
+from host.timing.pcie import PcieProfile
 from rtl.config import LANES, NicConfig, preset
 from rtl.formats import BEAT_BYTES, RECORD_BITS
 from rtl.gradient.checker import GradientCheck
@@ -46,18 +47,23 @@ class RowWrites:
 
     A group contains the rows of ``timeout`` cycles, more in a long pass. One list requests the
     rows that the local cache misses. Groups leave in order when complete, one packet each. Lists
-    and packets share a launch if they wait (:class:`host.timing.gpu.GpuLookups`).
+    and packets share a launch if they wait (:class:`host.timing.gpu.GpuLookups`). Rows occupy the
+    NIC's PCIe link in both directions, lists the direction from the NIC.
 
     Parameters
     ----------
     gpu: GPU profile. beats: beats of a row. per_beat: cycles of a beat in the optimizer.
-    ring: most rows in flight. timeout: cycles. pcie: one-way cycles over PCIe.
+    ring: most rows in flight. timeout: cycles. pcie: profile of the NIC's link.
+
+    Members: ``launches``, gathers and scatters that the GPU has started.
     """
 
     def __init__(self, gpu: GpuProfile, beats: int, per_beat: int, ring: int, timeout: int,
-                 pcie: float):
+                 pcie: PcieProfile):
         self._beats, self._per_row, self._ring = beats, per_beat * beats, ring
-        self._timeout, self._pcie = timeout, pcie
+        self._timeout, self._pcie = timeout, cycles_of_us(pcie.one_way_us)
+        self._to_nic, self._from_nic = (Link(pcie.bandwidth_gb_s) for _ in range(2))
+        self._row_bytes = BEAT_BYTES * beats + _RECORD
         self._events = EventQueue()
         thread = LaunchThread(gpu, self._events.at)
         self._gathers, self._scatters = (GpuLookups[int](gpu, BEAT_BYTES, thread)
@@ -79,6 +85,10 @@ class RowWrites:
             ends = [round(whole * part / count) for part in range(count + 1)]
             groups += [after - before for before, after in pairwise(ends)]
 
+    @property
+    def launches(self) -> int:
+        return self._gathers.launches + self._scatters.launches
+
     def end(self) -> float:
         """Return the cycle in which the GPU has written the last row; 0 without rows."""
         self._ready = [False] * len(self._come)
@@ -99,9 +109,11 @@ class RowWrites:
                 group, time))
 
     def _look_up(self, group: int, now: float) -> None:
-        if self._missed[group]:
-            self._events.at(now + self._timeout + self._pcie, lambda time: self._gathered(
-                self._gathers.arrive(time, group, self._missed[group] * self._beats)))
+        missed = self._missed[group]
+        if missed:
+            self._events.at(now + self._timeout, lambda time: self._events.at(
+                self._from_nic.send(time, missed * _RECORD)[1] + self._pcie, lambda time:
+                self._gathered(self._gathers.arrive(time, group, missed * self._beats))))
         else:
             self._found(group, now)
 
@@ -112,7 +124,8 @@ class RowWrites:
 
         def ended(now: float) -> None:
             for group in gather.lists:
-                self._events.at(now + self._pcie, lambda time, group=group: self._found(
+                there = self._to_nic.send(now, self._missed[group] * self._row_bytes)[1]
+                self._events.at(there + self._pcie, lambda time, group=group: self._found(
                     group, time))
             self._gathered(self._gathers.finish(now))
 
@@ -125,9 +138,9 @@ class RowWrites:
             rows = self._rows[self._left]
             self._free = max(self._free, now) + rows * self._per_row
             if rows:
-                self._events.at(
-                    self._free + self._timeout + self._pcie, lambda time, rows=rows:
-                    self._scattered(self._scatters.arrive(time, rows, rows * self._beats)))
+                self._events.at(self._free + self._timeout, lambda time, rows=rows: self._events.at(
+                    self._from_nic.send(time, rows * self._row_bytes)[1] + self._pcie, lambda time:
+                    self._scattered(self._scatters.arrive(time, rows, rows * self._beats))))
             self._under_way -= rows
             self._left += 1
         self._enter(now)
@@ -177,7 +190,12 @@ class GradientPath:
     timeout: int = 64
 
     def us(self, w: Workload, sums: Reduction, missed: Sequence[int]) -> float:
-        """Return the microseconds from gradients in GPU memory to the last host's notification.
+        """Return the microseconds from gradients in GPU memory to the last host's notification."""
+        return self.us_and_launches(w, sums, missed)[0]
+
+    def us_and_launches(self, w: Workload, sums: Reduction,
+                        missed: Sequence[int]) -> tuple[float, int]:
+        """Return the microseconds of :meth:`us`, and the kernels on the busiest GPU.
 
         ``sums``: reduction of the same mini-batch. ``missed``: updated rows that miss the local
         cache, ``[owner]``.
@@ -187,7 +205,7 @@ class GradientPath:
         beats, size = max(1, w.model.width // LANES), vector_bytes(w)
         bags, lookups = w.bags.sum(axis=1), w.lookups.sum(axis=1)
         begun = pcie + _latency(_TO_NETWORK)
-        intake = np.maximum(self._crossing((size + _RECORD) * bags), beats * lookups)
+        intake = np.maximum(self._crossing(size * bags + _RECORD * lookups), beats * lookups)
         out = begun + intake + self._walk(self.config.local_gradient_keys, sums.sums, beats)
         if w.nodes > 1:
             link = cycles_of_us(float(d.nic_links.link_us(
@@ -198,18 +216,20 @@ class GradientPath:
                 for owner in range(w.nodes)]
         # Acknowledgement to the NIC, message to the other NICs, message to their hosts.
         told = 2 * pcie + network * (w.nodes > 1) + self.timeout
-        return float(max(ends) + told) * CYCLE_NS / 1000
+        return float(max(end for end, _ in ends) + told) * CYCLE_NS / 1000, max(
+            launches for _, launches in ends)
 
     def _written(self, begun: float, there: float, passes: Sequence[Pass], missed: int,
-                 beats: int) -> float:
-        """Return the cycle in which the GPU acknowledges the last row of an owner.
+                 beats: int) -> tuple[float, int]:
+        """Return the cycle in which the GPU acknowledges the last row of an owner, and its kernels.
 
         ``begun``, ``there``: cycles of the first and the last partial of the first pass.
         """
         if not passes:
-            return there
+            return there, 0
         pcie = cycles_of_us(self.devices.pcie.one_way_us)
-        writes = RowWrites(self.gpu, beats, _PER_BEAT, self.config.update_rows, self.timeout, pcie)
+        writes = RowWrites(self.gpu, beats, _PER_BEAT, self.config.update_rows, self.timeout,
+                           self.devices.pcie)
         keys, now = sum(each.rows for each in passes), 0.0
         for number, (rows, partials) in enumerate(passes):
             spilled = beats * (passes[number + 1].partials if number + 1 < len(passes) else 0)
@@ -223,7 +243,7 @@ class GradientPath:
             walk = self._walk(self.config.global_gradient_keys, rows, beats)
             writes.add(now, walk, rows, missed * rows / keys)
             now += walk
-        return writes.end() + _latency(_TO_HOST)
+        return writes.end() + _latency(_TO_HOST), writes.launches
 
     def _walk(self, keys: int, held, beats: int):
         """Return the cycles to read ``held`` vectors from a table of ``keys`` entries: the cycles
@@ -276,16 +296,19 @@ def with_updates(point: Fields, nics: Nics, trace: Trace, devices: Devices, work
     """Return ``nic`` with the times of the gradient path, if the NICs have one."""
     if "sc" not in nics.parts and not nics.on_card:
         return nic
-    if point.system.fidelity == "rtl":
-        us, sent = trained(point, nics, trace, devices)
-        return replace(nic, times=[replace(times, update_us=us) for times in nic.times],
-                       traffic=nic.traffic | {"gradients": sent})
     config, runtime = apply_settings(preset(point.workload.preset), list(nics.settings_of(point)))
     path = GradientPath(config, devices, serving(point, nics, devices, trace.model)[0],
                         runtime.gradient_timeout)
     sums = reductions(trace, plan_of(point, trace), config)
-    times = [replace(times, update_us=path.us(*of)) for times, *of in zip(
-        nic.times, work.plain, sums, updates_of(point, nics, trace, nic).misses)]
+    found, times = updates_of(point, nics, trace, nic), []
+    for each, w, of, rows, missed in zip(nic.times, work.plain, sums, found.rows, found.misses):
+        us, launches = path.us_and_launches(w, of, missed)
+        times.append(replace(each, update_us=us, update_launches=float(launches),
+                             updated=float(rows.max()), missed=float(missed.max())))
+    if point.system.fidelity == "rtl":
+        us, sent = trained(point, nics, trace, devices)
+        return replace(nic, times=[replace(each, update_us=us) for each in times],
+                       traffic=nic.traffic | {"gradients": sent})
     return replace(nic, times=times, traffic=nic.traffic | {
         "gradients": gradient_traffic(work.plain, sums)}, notes=[
         *nic.notes, "gradient path of the NICs: timing model, not RTL"])

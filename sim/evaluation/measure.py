@@ -44,7 +44,8 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
     ``applicable``, ``why``   False and a reason if the system cannot be built; the rest is None
     ``notes``                 list of texts: analytical parts, effects of a short file, options
     ``source``                ``generator``, or the files of the samples
-    ``service_us``            one mini-batch alone, from inputs in host memory to the prediction
+    ``service_us``            one mini-batch alone, from inputs in host memory to the prediction,
+                              with the time of the algorithm that forms it
     ``interval_us``           per mini-batch in steady state with ``in_flight`` in flight
     ``in_flight``             mini-batches in flight, fixed by the point or chosen by the system
     ``per_graph``             mini-batches per graph, fixed by the point or chosen by the system
@@ -53,7 +54,8 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
                               inference only
     ``samples_per_second``    samples of a mini-batch / ``interval_us``
     ``phases_us``             {phase: us} of `host.systems.PHASES`; their sum is ``service_us``
-    ``busy_us``               {resource: us} per mini-batch, of the busiest node
+    ``busy_us``               {resource: us} per mini-batch, of the busiest node; ``batching``:
+                              threads that form mini-batches
     ``bottleneck``            the busiest resource: {``resource``, ``us``: its busy time, a lower
                               bound of ``interval_us``, ``utilisation``: bound over interval}
     ``without_all_reduce``    training only: {``service_us``, ``interval_us``,
@@ -110,9 +112,11 @@ def metrics_of(point: Point, site: Site, system: Built, nic: NicPart | None) -> 
     """
     kind, trace, work = point.kind, site.trace, site.work
     result = _described(point, trace)
-    steps, interval = system.steps, system.interval_us
-    service, phases = alone(steps)
+    steps, interval, forming = system.steps, system.interval_us, system.forming
+    service, phases = alone(steps, forming.us)
     busy = busy_us(steps, system.per_graph)
+    if forming.us:
+        busy["batching"] = forming.interval_us
     result["notes"] += [*(nic.notes if nic else ()), *system.notes]
     unique, accesses = (float(np.mean([getattr(w, name) for w in work.plain]))
                         for name in ("distinct", "accesses"))
@@ -149,7 +153,7 @@ def _requests(point: Point, trace: Trace, system: Built) -> dict | None:
                    workload=replace(point.workload, batching="file", window=None))
     paper, _ = base.kind.at(Site.of(base))
     capacity = trace.mini_batch / paper.interval_us
-    return request_us(trace, system.steps, system.in_flight, capacity, point.workload.seed)
+    return request_us(trace, system, capacity, point.workload.seed)
 
 
 def _without(kind: System, site: Site, nic: NicPart | None) -> dict | None:
@@ -158,7 +162,7 @@ def _without(kind: System, site: Site, nic: NicPart | None) -> dict | None:
         return None
     system = kind.without_all_reduce(site, nic)
     interval = system.interval_us
-    return {"service_us": alone(system.steps)[0], "interval_us": interval,
+    return {"service_us": alone(system.steps, system.forming.us)[0], "interval_us": interval,
             "samples_per_second": site.trace.mini_batch / interval * 1e6}
 
 
@@ -203,9 +207,12 @@ def _traffic(point: Point, work: Workloads, nic: NicPart | None, system: Built) 
     return totalled(traffic)
 
 
-def alone(steps: Sequence[Step]) -> tuple[float, dict[str, float]]:
-    """Return the mean time of a step that runs alone, and the means of its phases."""
-    phases: dict[str, float] = dict.fromkeys(PHASES, 0.0)
+def alone(steps: Sequence[Step], forming_us: float = 0.0) -> tuple[float, dict[str, float]]:
+    """Return the mean time of a step that runs alone, and the means of its phases.
+
+    ``forming_us``: time in which a CPU thread forms the mini-batch, part of ``overhead``.
+    """
+    phases: dict[str, float] = dict.fromkeys(PHASES, 0.0) | {"overhead": forming_us}
     for step in steps:
         for name, us in breakdown(step).items():
             phases[name] += us / len(steps)
@@ -233,17 +240,19 @@ LOAD = 0.7
 """Arrival rate of requests, as a share of bl-paper's capacity."""
 
 
-def request_us(trace: Trace, steps: Sequence[Step], in_flight: int, capacity: float,
-               seed: int) -> dict[str, float]:
+def request_us(trace: Trace, system: Built, capacity: float, seed: int) -> dict[str, float]:
     """Return median and 99th percentile of the latency over the measured samples.
 
     Samples arrive as a Poisson process at `LOAD` of ``capacity`` (samples per microsecond). A
-    mini-batch is ready when the last sample of its window arrives; in file order, when its own last
-    sample arrives.
+    window is ready when its last sample arrives; in file order, a mini-batch is a window. CPU
+    threads then form its mini-batches.
     """
     arrived = arrivals_of(trace, LOAD * capacity, seed)
     ready = np.maximum.accumulate([arrived[trace.ready(batch)] for batch in trace.measured])
-    done = schedule(steps, in_flight, ready.tolist()).finished
+    if system.forming.us:
+        ready = np.array(system.forming.formed(ready.tolist(),
+                                               [batch.fresh for batch in trace.measured]))
+    done = schedule(system.steps, system.in_flight, ready.tolist()).finished
     waits = np.concatenate([end - arrived[batch.numbers]
                             for end, batch in zip(done, trace.measured)])
     return {"p50": float(np.percentile(waits, 50)), "p99": float(np.percentile(waits, 99))}

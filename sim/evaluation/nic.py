@@ -231,7 +231,8 @@ def _answering(point: Fields, nics: Nics, devices: Devices) -> tuple[GpuProfile,
     gpu = devices.gpu.gpu
     if point.system.persistent_gather:  # the kernel polls for lists and never ends
         return replace(gpu, launch_us=gpu.poll_us, kernel_us=0.0), False
-    return replace(gpu, call_us=devices.software.launch_call_us), True
+    # A driver that waits launches in one call for all lists that arrive meanwhile.
+    return replace(gpu, call_us=max(devices.software.launch_call_us, point.system.pace_us)), True
 
 
 def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: GpuProfile,

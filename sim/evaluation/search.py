@@ -25,6 +25,7 @@ from host.systems import (
 )
 from host.systems.tally import repeated_bags
 from sim.evaluation.fields import Fields, Flights, devices_of
+from sim.evaluation.forming import FILE_ORDER, Forming, forming_of
 from sim.evaluation.store import Store
 from sim.evaluation.trace import Trace, of_trace, plan_of, trace_of
 from sim.evaluation.workloads import Workloads, workloads
@@ -48,7 +49,7 @@ class Built:
 
     Members: ``way``, the steps, one for each measured mini-batch; ``in_flight``, mini-batches in
     flight; ``per_graph``, mini-batches per graph; ``tuning``, chosen options, None for a system
-    without options; ``notes``, in words.
+    without options; ``notes``, in words; ``forming``, threads that form the mini-batches.
     """
 
     way: Way
@@ -56,6 +57,7 @@ class Built:
     per_graph: int = 1
     tuning: Any = None
     notes: tuple[str, ...] = ()
+    forming: Forming = FILE_ORDER
 
     @property
     def steps(self) -> list[Step]:
@@ -65,7 +67,8 @@ class Built:
     @cached_property
     def interval_us(self) -> float:
         """Time from one mini-batch to the next."""
-        return self.way.interval_us(self.in_flight, self.per_graph)
+        return max(self.forming.interval_us,
+                   self.way.interval_us(self.in_flight, self.per_graph))
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +111,15 @@ class Site:
         if sampled is None:
             return self.trace
         return trace_of(replace(self.point.workload, mini_batch=sampled))
+
+    @property
+    def forming(self) -> Forming:
+        """The threads that form the mini-batches."""
+        measured = self.trace.measured
+        return forming_of(
+            self.point.workload.batching,
+            sum(len(batch.samples.keys) for batch in measured) / len(measured),
+            self.devices.cpu.cpu, self.point.cluster.endpoints)
 
     @property
     def threads(self) -> int:
@@ -239,8 +251,9 @@ class Search(ABC):
 
     def whole(self, choice: Choice) -> Built:
         """Return the system with a choice, over all mini-batches."""
-        return fastest(choice.flights, *map(Way, self.ways(choice.option)), tuning=choice.option,
-                       notes=self.in_words(choice.option))
+        found = fastest(choice.flights, *map(Way, self.ways(choice.option)), tuning=choice.option,
+                        notes=self.in_words(choice.option))
+        return replace(found, forming=self.site.forming)
 
     def pick(self, found: list[Built]) -> Built:
         """Return the fastest of the finalists."""

@@ -1,6 +1,7 @@
 """The systems of the evaluation, one class per kind, and their registry."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import chain
 from typing import Any, ClassVar
@@ -24,7 +25,7 @@ from host.systems.all_on_nic import not_applicable
 from sim.evaluation.en import EmberNic
 from sim.evaluation.fields import CardOptions, Fields, Options, SmartNicOptions
 from sim.evaluation.nic import NicPart, Nics
-from sim.evaluation.search import Plain, Search, Site, sums
+from sim.evaluation.search import Built, Plain, Search, Site, sums
 from sim.evaluation.system import PARTS, System
 
 __all__ = ["BASELINES", "EN", "FULL", "REGISTRY", "SYSTEMS", "canonical", "fixed_for",
@@ -111,6 +112,13 @@ class _Tuned(Search):
                         self.step_options, tuning)
 
 
+PACES = (4.0, 8.0, 16.0)
+"""Least times from a launch of gathers to the next, microseconds, that a driver may choose from.
+They do not depend on the machine: a machine with faster calls has the same choice."""
+_GAIN = 1.001
+"""Gain without any use of driver and GPU by gathers, above which paces are searched."""
+
+
 class SmartNic(System):
     """GPUs with the paper's SmartNICs, with a subset of `PARTS`."""
 
@@ -128,6 +136,27 @@ class SmartNic(System):
         """Return the search over the options of every system and the ways to sum the MLPs'
         gradients."""
         return _SmartNics(site, all_reduce, _times(nic))
+
+    def at(self, site: Site, all_reduce: bool = True) -> tuple[Built, NicPart | None]:
+        """Return the system with its best options and NICs. In inference, the driver may wait
+        between launches: fewer gathers leave more of the GPU to other kernels. In fidelity rtl,
+        the driver has the pace of the point."""
+        built, nic = super().at(site, all_reduce)
+        own = site.point.system
+        if site.training or own.persistent_gather or own.fidelity != "model" or nic is None:
+            return built, nic
+        free = replace(nic, times=[replace(each, launches=0.0, gathers=0.0, gathered=0.0)
+                                   for each in nic.times])
+        if self.search(site, free, all_reduce).best().interval_us * _GAIN >= built.interval_us:
+            return built, nic
+        call = max(site.devices.software.launch_call_us, own.pace_us)
+        for pace in (each for each in PACES if each > call):
+            slower = replace(site, point=site.point.changed(pace_us=pace))
+            found, paced = super().at(slower, all_reduce)
+            if found.interval_us < built.interval_us:
+                built, nic = replace(found, notes=(
+                    *found.notes, f"a launch of gathers every {pace:g} us at most")), paced
+        return built, nic
 
 
 class _SmartNics(Search):

@@ -171,7 +171,8 @@ def _setting_lines(found: dict, setting: Setting) -> list[tuple[str, str]]:
         ("placement", f"{setting.placement}: {described(setting.placement)}; hashed if there are "
                       "more nodes than tables"),
         ("mini-batch", f"{mini_batches(setting)} samples over all nodes, in contiguous shares"),
-        ("graph algorithm", "window of 16 mini-batches, over the global stream"),
+        ("graph algorithm", "window of 16 mini-batches, over the global stream; its time on the "
+                            "CPU is part of the time alone and bounds the interval"),
         ("caches", "each of 10 % of the unique keys that reach it; LRU, float32; requester-side "
                    f"merge {_merge(setting)}, dedupe on"),
         *([("also", setting.in_words())] if setting.every else []),

@@ -10,6 +10,7 @@ from typing import Any
 
 from host.systems import Stage, Step, schedule
 from sim.evaluation.fields import Workload, devices_of, model_of
+from sim.evaluation.forming import FILE_ORDER, Forming
 from sim.evaluation.measure import busy_us, measure_system
 from sim.evaluation.nic import cache_rows, reaching
 from sim.evaluation.point import Point
@@ -61,6 +62,7 @@ class MiniBatches:
     steps: steps of each measured mini-batch. least_us: time of the fastest mini-batch alone.
     interval_us: time between mini-batches with as many as possible in flight.
     per_sample: mean cost of a sample, see `COSTS`.
+    forming: threads that form them.
     """
 
     size: int
@@ -69,6 +71,7 @@ class MiniBatches:
     least_us: float
     interval_us: float
     per_sample: Mapping[str, float]
+    forming: Forming = FILE_ORDER
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> "MiniBatches":
@@ -76,7 +79,7 @@ class MiniBatches:
         steps = [Step([Stage(**{name: _tuples(value) for name, value in stage.items()})
                        for stage in stages]) for stages in found["steps"]]
         return cls(found["mini_batch"], found["graph"], steps, found["least_us"],
-                   found["interval_us"], found["per_sample"])
+                   found["interval_us"], found["per_sample"], Forming(**found["forming"]))
 
 
 def measured(point: Point, runs: Store | None = None) -> dict:
@@ -87,8 +90,8 @@ def measured(point: Point, runs: Store | None = None) -> dict:
     of them fit.
 
     ``applicable``, ``why``, ``mini_batch``, ``graph``, ``source``, ``notes``; and, None if not
-    applicable, ``service_us``, ``least_us``, ``interval_us``, ``steps`` and ``per_sample``, see
-    `COSTS`.
+    applicable, ``service_us``, ``least_us``, ``interval_us``, ``steps``, ``forming`` (members of
+    :class:`sim.evaluation.forming.Forming`) and ``per_sample``, see `COSTS`.
     """
     try:
         own = _with_reference_caches(point)
@@ -100,14 +103,18 @@ def measured(point: Point, runs: Store | None = None) -> dict:
     kept = {name: found[name] for name in _KEPT}
     kept["graph"] = point.workload.batching == "graph"
     if system is None:
-        return kept | dict.fromkeys(("steps", "least_us", "per_sample"))
-    steps, traffic = system.steps, found["traffic"]
+        return kept | dict.fromkeys(("steps", "least_us", "forming", "per_sample"))
+    steps, traffic, size = system.steps, found["traffic"], found["mini_batch"]
+    costs = _costs(busy_us(steps), point, size)
     return kept | {
-        "least_us": min(float(schedule([step]).finished[0]) for step in steps),
+        "least_us": system.forming.us + min(
+            float(schedule([step]).finished[0]) for step in steps),
+        "forming": asdict(system.forming),
         "interval_us": system.interval_us,
         "steps": [[asdict(stage) for stage in step.stages] for step in steps],
-        "per_sample": _costs(busy_us(steps), point, found["mini_batch"]) | {
-            "network_bytes": traffic["total"]["bytes"] / found["mini_batch"] if traffic else 0.0}}
+        "per_sample": costs | {
+            "cpu_us": costs["cpu_us"] + system.forming.us / size,
+            "network_bytes": traffic["total"]["bytes"] / size if traffic else 0.0}}
 
 
 def finished_us(steps: list[Step], ready: list[float], in_flight: int) -> Any:

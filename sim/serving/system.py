@@ -30,7 +30,7 @@ class System:
 
     A mini-batch that a timeout ended early takes the steps of the smallest measured size that is
     large enough: GPU kernels and graphs have fixed shapes, and the rest is padding. A full window
-    takes the steps of a window of the graph algorithm.
+    takes the steps of a window of the graph algorithm, after threads have formed it.
 
     Parameters
     ----------
@@ -70,12 +70,15 @@ class System:
         which, kinds, counts = self._kinds(formed)
         draw = np.random.default_rng([seed, 3])
         steps: list = [None] * len(which)
+        ready = formed.ready.copy()
         costs = dict.fromkeys(COSTS, 0.0)
         for number, (kind, count) in enumerate(zip(kinds, counts)):
             each = self._found[kind]
             where = np.flatnonzero(which == number)
             place = formed.place[where]
             window = int(place.max(initial=0)) + 1
+            if each.forming.us:
+                ready[where] = each.forming.formed(ready[where].tolist(), (place == 0).tolist())
             if each.graph and window > 1:
                 chosen = np.repeat(draw.integers(len(each.steps) // window,
                                                  size=int((place == 0).sum())), window)
@@ -86,7 +89,8 @@ class System:
                 steps[at] = each.steps[step]
             for name in COSTS:
                 costs[name] += each.per_sample[name] * each.size * count
-        return Work(finished_us(steps, formed.ready.tolist(), self._in_flight), costs)
+        ready = np.maximum.accumulate(ready).tolist()
+        return Work(finished_us(steps, ready, self._in_flight), costs)
 
     def _kinds(self, formed: Formed) -> tuple[np.ndarray, list[tuple[bool, int]], list[int]]:
         """Return the kind number of each mini-batch, the kinds, and their counts."""

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import cache
 
 from sim.experiments.checks import (
+    batching,
     flattening,
     h100_kernels,
     network_drop,
@@ -21,7 +22,7 @@ _EVERY: tuple[Callable[[], Comparison], ...] = (
     v100_step.comparison, v100_collectives.comparison, v100_kernels.comparison,
     v100_inference.comparison, h100_kernels.comparison, flattening.comparison,
     flattening.comparison_v3_1, network_drop.comparison, network_drop.comparison_readme,
-    whole_steps.comparison)
+    whole_steps.comparison, batching.comparison)
 
 
 @cache

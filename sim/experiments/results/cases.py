@@ -70,7 +70,7 @@ class Measured(Task):
     def measured(self, runs: Store | None) -> dict:
         """Return the row of the system, see :func:`sim.evaluation.compared.row_of`, with ``counts``
         of the workload, ``source`` of the samples and ``notes``."""
-        site = counted(self.point, runs)
+        site = counted(self.point.changed(batching="file", window=None), runs)
         counts = Counts.of(site.work.plain).to_json(site.trace.mini_batch)
         return row_of(self.system, self.point, self.memory, runs) | {
             "counts": counts, "source": site.trace.source, "notes": list(site.trace.notes)}

@@ -12,8 +12,9 @@ from sim.evaluation.cluster import Cluster
 
 __all__ = ["frozen", "uncertain"]
 
-_UNCHARGED = ("cpu_",)
-"""Name prefixes of profiles that no compared system is charged, because no CPU computes."""
+_CPU, _CHARGED = "cpu_", ("graph_key_ns",)
+"""Name prefix of CPU profiles, and their constants that compared systems are charged: CPUs only
+form mini-batches."""
 
 
 @cache
@@ -34,6 +35,7 @@ def uncertain(cluster: Cluster) -> dict[str, Constant]:
     profiles = profiles_of(cluster.software, cluster.gpu, cluster.link, cluster.network,
                            cluster.inside)
     found = {f"{name}.{constant.name}": constant for name, kind in profiles.items()
-             if not name.startswith(_UNCHARGED) for constant in constants(load_profile(name, kind))}
+             for constant in constants(load_profile(name, kind))
+             if not name.startswith(_CPU) or constant.name in _CHARGED}
     return {name: constant for name, constant in found.items()
             if constant.uncertain or (name in listed and constant.status != "M")}

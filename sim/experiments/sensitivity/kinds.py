@@ -80,6 +80,7 @@ KINDS = (
          (("V100 step, collectives", "*"),)),
     Kind("collectives over a network", ("nccl_*", "mpi_*", "ethernet_*"),
          (("100 Gb/s NIC", "drop of iterations*"), ("8 to 128 H100*", "throughput*"))),
+    Kind("mini-batches formed by CPUs", ("cpu_*.graph_key_ns",), (("graph algorithm", "*"),)),
     Kind("bytes of links", ("pcie_*",), (("V100 kernels", "copy *"),)),
 )
 """Kinds; a constant belongs to the first whose pattern it has."""

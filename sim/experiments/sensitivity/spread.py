@@ -6,9 +6,9 @@ from typing import Self
 
 from host.systems import HostTuning, named_of
 from host.toml.provenance import constants
+from sim.evaluation.compared import formed_best
 from sim.evaluation.fields import Workload, devices_of
 from sim.evaluation.nic import NicPart, serving
-from sim.evaluation.placing import placed
 from sim.evaluation.point import Point, Task, in_words
 from sim.evaluation.search import Site
 from sim.evaluation.store import Store
@@ -51,11 +51,13 @@ class Drawn:
     nic: NicPart | None
 
     @classmethod
-    def of(cls, point: Point, runs: Store | None, memory: int | None = None) -> Self | None:
-        """Return the system at a point, None if it cannot be built there, or if its fixed options
-        let NICs read rows that they do not see. ``memory``: bytes of a GPU, None for no limit."""
+    def of(cls, point: Point, runs: Store | None, memory: int | None = None,
+           name: str = "") -> Self | None:
+        """Return the system ``name`` at its point, None if it cannot be built there, or if its
+        fixed options let NICs read rows that they do not see. ``memory``: bytes of a GPU, None for
+        no limit."""
         try:
-            own = placed(point, memory, runs)
+            own = formed_best(name, point, memory, runs)
         except BarError:
             return None
         if own.built is None or own.why:
@@ -126,7 +128,7 @@ class Spread(Task):
         base = Drawn.of(self.base, runs, self.memory)
         systems = {} if base is None else {
             name: found for name, point in self.others
-            if (found := Drawn.of(point, runs, self.memory)) is not None}
+            if (found := Drawn.of(point, runs, self.memory, name)) is not None}
 
         def ratios(factors: Sequence[tuple[str, float]]) -> dict[str, float]:
             if base is None:

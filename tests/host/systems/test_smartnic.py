@@ -131,6 +131,35 @@ def test_pcie_and_the_network_carry_what_the_nic_moves():
     assert own["pcie_out"] == pytest.approx(16 * 10 + 4 + 16)
 
 
+def test_a_row_update_uses_the_driver_the_gpu_and_both_directions_of_its_link():
+    w, d = workload(), devices()
+    slow = replace(d, copies=CopyTime(PcieProfile("pcie", 0.5, 1e-3), d.software))
+    plain = replace(NIC, update_us=400.0)
+    found, none = (schedule([smartnic(w, slow, TRAINING, nic, computation=True)]).busy for nic in (
+        replace(plain, update_launches=3.0, updated=5.0, missed=2.0), plain))
+    used = {name: us - none.get(name, 0.0) for name, us in found.items()}
+    each = d.gpu.kernels(gather(2, 2, MODEL.dimension))
+    assert used["driver"] == 3 * 4 and used["gpu"] == pytest.approx(3 * each.us * each.share)
+    # Rows and their records to the GPU, and records of missed rows; missed rows from the GPU.
+    assert used["pcie_in"] == pytest.approx(5 * (16 + 8) + 2 * 8)
+    assert used["pcie_out"] == pytest.approx(2 * 16)
+    # Gradients of bags with the records of their keys leave the GPU.
+    gradients = float((16 * w.bags.sum(axis=1) + 8 * w.lookups.sum(axis=1)).max())
+    without = schedule([smartnic(w, slow, StepOptions(True, False), plain, True)]).busy["pcie_out"]
+    assert without == pytest.approx(gradients)
+
+
+def test_gradients_and_rows_pass_the_slower_of_the_links_of_nic_and_gpu():
+    w, d = workload(), devices()
+    slow = replace(d, pcie=PcieProfile("pcie", 0.5, 1e-3))
+    found, fast = (smartnic(w, each, TRAINING, NIC, local_cache=True) for each in (slow, d))
+    for name, size in (("gradients", 16 * max(w.bags.sum(axis=of).max() for of in (0, 1))),
+                       ("rows to the cache", 16 * w.unique.max())):
+        longer = [sum(stage.us for stage in of.stages if stage.name == name and
+                      "nic" in stage.resources) for of in (found, fast)]
+        assert longer[0] - longer[1] == pytest.approx(size, rel=1e-6)
+
+
 @pytest.mark.parametrize("options", [INFERENCE, TRAINING])
 @pytest.mark.parametrize("computation", [False, True])
 @pytest.mark.parametrize("cache", [False, True])

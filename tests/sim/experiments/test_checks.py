@@ -173,6 +173,7 @@ def test_comparisons_cover_what_was_measured():
         "V100 step, kernels": ("V100 step", [0.15]),
         "V100 step, collectives": ("V100 step", [0.3] * 2),
         "V100 kernels": ("V100 kernel rows", []), "H100 kernels": ("H100, kernels", []),
+        "graph algorithm": ("graph algorithm, other shapes", []),
         "V100 inference": ("V100 inference", [0.25] * 2),
         "H100 whole steps": ("H100, whole steps", [0.25] * 33),
         "8 to 128 H100": ("MLPerf Training v3.0, DLRM-DCNv2", [0.2]),

@@ -7,9 +7,10 @@ import pytest
 
 from host.systems import Devices, Workload
 from host.timing.gpu import GpuProfile
+from host.timing.pcie import PcieProfile
 from rtl.config import preset
 from sim.evaluation.fields import devices_of
-from sim.evaluation.gradient_path import GradientPath
+from sim.evaluation.gradient_path import GradientPath, RowWrites
 from sim.evaluation.nic import options_of
 from sim.evaluation.point import Point
 from sim.evaluation.trace import Trace, plan_of, trace_of
@@ -106,3 +107,18 @@ def test_more_of_anything_takes_longer():
     more = reductions(setting.trace, setting.plan, small)[0]
     assert max(map(len, more.passes)) > max(map(len, sums.passes)) == 1
     assert GradientPath(small, setting.devices, setting.gpu).us(w, more, [0] * 4) > none
+
+
+def test_rows_occupy_the_link_of_the_nic_in_both_directions():
+    gpu = replace(Setting("kaggle", 2, 8, 64, 0.0).gpu, call_us=0.0)
+
+    def end(gb_s: float, missed: int) -> float:
+        writes = RowWrites(gpu, 4, 0, 1 << 20, 64, PcieProfile("pcie", 0.5, gb_s))
+        writes.add(0.0, 1.0, 100, missed)
+        return writes.end()
+
+    # 264 bytes of a row in 4 ns are a cycle: written, and read before if they miss.
+    each = 100 * 264 * (1 / 6.6 - 1 / 66) / 4
+    assert end(6.6, 0) - end(66, 0) == pytest.approx(each)
+    asked = 100 * 8 * (1 / 6.6 - 1 / 66) / 4
+    assert end(6.6, 100) - end(66, 100) == pytest.approx(2 * each + asked)

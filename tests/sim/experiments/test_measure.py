@@ -11,12 +11,13 @@ from host.placement.deal import PLACEMENTS
 from host.placement.shard import ShardPlan
 from host.systems import Devices, Step, schedule
 from sim.evaluation import trace as trace_module
+from sim.evaluation.forming import Forming
 from sim.evaluation.gradient_path import trained
 from sim.evaluation.measure import alone, busy_us, measure, request_us
 from sim.evaluation.nic import cache_rows, options_of, reaching
 from sim.evaluation.nic_run import Record
 from sim.evaluation.point import Point
-from sim.evaluation.search import interval_us
+from sim.evaluation.search import Built, interval_us
 from sim.evaluation.systems import BASELINES
 from sim.evaluation.trace import FewSamplesError, arrivals_of, plan_of, trace_of
 from sim.job.inputs import SampleSource
@@ -202,9 +203,21 @@ def test_requests_wait_for_their_window_and_the_system():
         ends.append(max(time, ends[-1] if ends else 0.0) + 7)
     waits = np.concatenate([end - arrived[batch.numbers]
                             for end, batch in zip(ends, trace.measured)])
-    found = request_us(trace, [step(7)] * 4, 1, 0.5, 3)
+    found = request_us(trace, Built([step(7)] * 4, 1), 0.5, 3)
     assert found == pytest.approx({"p50": np.percentile(waits, 50),
                                    "p99": np.percentile(waits, 99)})
+
+
+def test_requests_wait_until_a_thread_has_formed_their_mini_batch():
+    trace = trace_of(Point.named("ga", **SMALL).workload)
+    arrived = arrivals_of(trace, 0.7 * 0.5, 3)
+    # A thread for each window of two mini-batches.
+    ends = [arrived[63] + 1000, arrived[63] + 2000, arrived[95] + 1000, arrived[95] + 2000]
+    waits = np.concatenate([end + 7 - arrived[batch.numbers] for end, batch in zip(
+        np.maximum.accumulate(ends), trace.measured)])
+    found = request_us(trace, Built([step(7)] * 4, 4, forming=Forming(1000.0, 2)), 0.5, 3)
+    assert found == pytest.approx({"p50": np.percentile(waits, 50),
+                                   "p99": np.percentile(waits, 99)}, rel=0.02)
 
 
 def test_a_short_file_keeps_the_mini_batch(tmp_path):

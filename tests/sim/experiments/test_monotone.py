@@ -1,6 +1,7 @@
 """Better constants of the profiles make no interval of a real system longer."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 
@@ -23,12 +24,14 @@ from sim.evaluation.en import deliveries
 from sim.evaluation.fields import devices_of
 from sim.evaluation.point import Point
 from sim.evaluation.search import Site, interval_us
+from sim.evaluation.system import System
 
 PROFILES = ("tuned_h100", "gpu_h100", "pcie_h100")
 FLIGHTS = ((1, 1), (2, 1), (4, 1), (8, 2), (16, 1), (16, 8))
 NIC = NicTimes({"input_all_to_all": 4.1, "embedding_lookup": 12.3, "embedding_all_to_all": 1.4,
                 "overhead": 1.7}, interval_us=3.9, gathers=3.0, gathered=400.0, launches=3.0,
-               sent_bytes=9000.0, delivered_bytes=60_000.0, update_us=21.0, interaction_us=2.2)
+               sent_bytes=9000.0, delivered_bytes=60_000.0, update_us=21.0, update_launches=4.0,
+               updated=300.0, missed=100.0, interaction_us=2.2)
 
 
 def better() -> Iterator[tuple[str, float]]:
@@ -83,3 +86,20 @@ def test_no_better_constant_makes_an_interval_longer(site):
         assert not longer, change
         moved |= {key for key, us in found.items() if us < 0.99 * base[key]}
     assert moved == base.keys()
+
+
+@pytest.mark.thorough
+def test_a_driver_with_faster_calls_does_not_disturb_other_kernels_more():
+    point = Point.named("fs", batching="file", mini_batch=128, local_cache=None, remote_cache=None,
+                        in_flight=16, per_graph=8, rdma=True, software="tuned_h100",
+                        gpu="gpu_h100", link="pcie_h100")
+    found = []
+    for factor in (1, 0.9, 0.5, 0.25):
+        of = point.changed(scaled=(("software_tuned_h100.launch_call_us", factor),))
+        built, nic = of.kind.at(Site.of(of))
+        assert nic is not None
+        found.append((built.interval_us, nic.times[0].launches))
+    assert all(faster <= 1.005 * us for (us, _), (faster, _) in pairwise(found)), found
+    # A driver that launches at once has more gathers, which delay other kernels.
+    greedy, _ = System.at(of.kind, Site.of(of))
+    assert greedy.interval_us > 1.01 * found[-1][0]

@@ -96,7 +96,9 @@ def test_an_interval_is_measured_after_the_start_and_before_the_end_of_a_run():
     only = replace(trace, only=True)
     assert busy_trace(only) == (only, 2)
     short = trace_of(replace(trace.of, measured=3))
-    assert busy_trace(short) == (short, 1)
+    assert busy_trace(replace(short, only=True))[1] == 1
+    # A short trace is extended, so that two mini-batches are in flight.
+    assert (busy_trace(short)[1], len(busy_trace(short)[0].measured)) == (2, 4 + 2)
 
 
 @pytest.mark.thorough
