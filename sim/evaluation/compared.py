@@ -203,14 +203,13 @@ def row_of(name: str, point: Point, memory: int, runs: Store | None = None) -> d
         "network_bytes_per_sample": traffic / found["mini_batch"],
         "gpu_memory_bytes": max(own.held),
         "samples_per_second": found["samples_per_second"],
-        "options": [*_options(found, own), *([
-            _FORMED[own.point.workload.batching == "file"]] if name.lower() == FULL else [])],
-        "why": None}
+        "options": _options(name, found, own), "why": None}
 
 
-def _options(found: dict, own: Placed) -> list[str]:
+def _options(name: str, found: dict, own: Placed) -> list[str]:
     """Return the chosen options and remarks of a system in words, the placement last."""
     placement = own.point.cluster.placement
     return [f"{found['in_flight']} in flight", f"{found['per_graph']} per graph",
             *found["notes"][len(own.site.trace.notes):],
+            *([_FORMED[own.point.workload.batching == "file"]] if name.lower() == FULL else []),
             f"placement {placement if placement in PLACEMENTS else 'as given'}"]

@@ -49,7 +49,8 @@ def test_the_page_begins_with_the_answer_and_ends_with_the_setting(compared):
     page = (folder / "index.html").read_text().partition("<body>")[2]
     text = re.sub(r"<script.*?</script>|<[^>]*>", "", page, flags=re.DOTALL)
     order = [result["reason"], "Bars: us, microseconds", "bl-tuned: GPUs alone",
-             "--cluster h100 --nodes 2 --mini-batch 32 --measured 2 --output DIR", "Bottlenecks:",
+             "--cluster h100 --nodes 2 --mini-batch 32 --placement even --measured 2 --output DIR",
+             "Bottlenecks:",
              "Chosen options", "in flight", "Setting", "gpu_h100"]
     at = [text.index(part) for part in order]
     assert at == sorted(at)

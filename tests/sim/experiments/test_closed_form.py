@@ -87,7 +87,9 @@ def test_graphs_of_the_full_system_are_called_twice():
              + 4 * SHARE / (PCIE["bandwidth_gb_s"] * 1e3) + wait)
     path = before + found["nic_us"]["interaction"] + after
     assert found["nic_us"]["service"] < before  # lookups finish earlier
-    assert found["service_us"] == pytest.approx(path, rel=0.02)
+    # The graph algorithm has formed the mini-batch before: it takes a time for each key.
+    formed = MODEL.tables * BATCH * profile("cpu_xeon_6226r")["graph_key_ns"] / 1e3
+    assert found["service_us"] == pytest.approx(formed + path, rel=0.02)
     # Two graphs, a doorbell before each, and three waits.
     assert found["interval_us"] == pytest.approx(
         2 * (cost["graph_us"] + cost["doorbell_us"]) + 3 * wait, rel=0.02)

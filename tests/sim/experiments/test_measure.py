@@ -9,7 +9,7 @@ import pytest
 
 from host.placement.deal import PLACEMENTS
 from host.placement.shard import ShardPlan
-from host.systems import Devices, Step, schedule
+from host.systems import Devices, Step, Way, schedule
 from sim.evaluation import trace as trace_module
 from sim.evaluation.forming import Forming
 from sim.evaluation.gradient_path import trained
@@ -203,7 +203,7 @@ def test_requests_wait_for_their_window_and_the_system():
         ends.append(max(time, ends[-1] if ends else 0.0) + 7)
     waits = np.concatenate([end - arrived[batch.numbers]
                             for end, batch in zip(ends, trace.measured)])
-    found = request_us(trace, Built([step(7)] * 4, 1), 0.5, 3)
+    found = request_us(trace, Built(Way([step(7)] * 4), 1), 0.5, 3)
     assert found == pytest.approx({"p50": np.percentile(waits, 50),
                                    "p99": np.percentile(waits, 99)})
 
@@ -215,7 +215,7 @@ def test_requests_wait_until_a_thread_has_formed_their_mini_batch():
     ends = [arrived[63] + 1000, arrived[63] + 2000, arrived[95] + 1000, arrived[95] + 2000]
     waits = np.concatenate([end + 7 - arrived[batch.numbers] for end, batch in zip(
         np.maximum.accumulate(ends), trace.measured)])
-    found = request_us(trace, Built([step(7)] * 4, 4, forming=Forming(1000.0, 2)), 0.5, 3)
+    found = request_us(trace, Built(Way([step(7)] * 4), 4, forming=Forming(1000.0, 2)), 0.5, 3)
     assert found == pytest.approx({"p50": np.percentile(waits, 50),
                                    "p99": np.percentile(waits, 99)}, rel=0.02)
 

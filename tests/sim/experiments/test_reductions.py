@@ -9,6 +9,7 @@ import pytest
 from host.placement.sets import set_of
 from host.placement.shard import ShardPlan, key_hash
 from host.timing.gpu import GpuProfile
+from host.timing.pcie import PcieProfile
 from rtl.config import preset
 from sim.evaluation.fields import Workload
 from sim.evaluation.gradient_path import RowWrites
@@ -83,8 +84,12 @@ GPU = GpuProfile("g", 4.0, 64.0, 64, 2, kernel_us=5.0, gather_fraction=1.0)
 cycle."""
 
 
+PCIE = PcieProfile("p", one_way_us=0.04, bandwidth_gb_s=1e6)
+"""A way takes 10 cycles; the link is never busy."""
+
+
 def written(rows, missed=0, ring=1024, gpu=GPU, cycles=64.0, start=100.0):
-    writes = RowWrites(gpu, 1, 2, ring, 64, 10.0)
+    writes = RowWrites(gpu, 1, 2, ring, 64, PCIE)
     writes.add(start, cycles, rows, missed)
     return writes.end()
 
