@@ -27,6 +27,9 @@ FLUSHING = CHANNEL_BASE + 0xC0
 TABLE_WORDS = 5
 """32-bit words of a table descriptor."""
 
+_OF_BAGS = ("owner_bags", "bag_segments", "owner_bag_beats")
+"""Fields of a configuration that have registers only with owner pooling."""
+
 _ACCESS = {"ro": "read", "rw": "read and write", "wo": "write"}
 
 
@@ -136,6 +139,8 @@ def _configuration(config: NicConfig):
     """Yield name, value and description of each size, then of the policy, by its number."""
     for field in fields(config):
         value = getattr(config, field.name)
+        if field.name in _OF_BAGS and not config.owner_bags:
+            continue
         if isinstance(value, int):
             yield field.name, int(value), f"{field.name} of this configuration"
     numbers = ", ".join(f"{code} {name}" for name, code in POLICY_CODES.items())

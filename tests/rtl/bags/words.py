@@ -1,0 +1,64 @@
+"""Words of bags, and a splitter of packets in Python."""
+
+import random
+
+import numpy as np
+
+from host.wire.packets import pack_records
+from rtl.formats import BagHead, QueryBag, QueryRecord, RecordKind, words_of
+
+__all__ = ["DCNV2_BAGS", "bag", "beats_of_packet", "record", "segments_of"]
+
+DCNV2_BAGS = (3, 2, 1, 2, 6, 1, 1, 1, 1, 7, 3, 8, 1, 6, 9, 5, 1, 1, 1, 12, 100, 27, 10, 3, 1, 1)
+"""Keys of a sample of MLPerf's DLRM-DCNv2 in each table."""
+
+
+def bag(rng: random.Random, keys: int, *, query: bool = True, wide: int = 0,
+        weighted: int = 0) -> list[int]:
+    """Return the words of a bag: its head, and random rows and weights."""
+    fields = {"keys": keys, "wide": wide, "weighted": weighted, "table": rng.getrandbits(12)}
+    head = (pack_records(QueryBag, kind=RecordKind.KEY_END, bag=1, **fields) if query else
+            pack_records(BagHead, landing=rng.getrandbits(16), **fields))
+    return [int(head[0]), *(rng.getrandbits(64) for _ in range(words_of(keys, wide, weighted)))]
+
+
+def record(rng: random.Random) -> list[int]:
+    """Return the word of a random record of a query."""
+    return [int(pack_records(QueryRecord, row=rng.getrandbits(36), table=rng.getrandbits(12),
+                             kind=np.uint64(rng.randrange(4)))[0])]
+
+
+def beats_of_packet(words: list[int], user: int, fresh: int = 0) -> list[dict]:
+    """Return the beats of a packet of ``words``."""
+    firsts = range(0, len(words), 8)
+    return [{"data": sum(word << 64 * k for k, word in enumerate(words[first:first + 8])),
+             "records": len(words[first:first + 8]), "last": int(first == firsts[-1]),
+             "fresh": fresh if first == 0 else 0, "user": user} for first in firsts]
+
+
+def segments_of(words: list[int], user: int, most: int, plain: bool = True) -> list[dict]:
+    """Return the items of a packet of ``words``, as a SegmentSplit outputs them."""
+    items, at = [], 0
+    beats = [beat["data"] for beat in beats_of_packet(words, user)]
+    while at < len(words):
+        head = words[at]
+        keys, wide, weighted = head & 0xFFFF, head >> 16 & 1, head >> 17 & 1
+        is_bag = not plain or head >> 48 & 7 == (4 | RecordKind.KEY_END)
+        size = 1 + words_of(keys, wide, weighted) if is_bag else 1
+        long, keys = int(size > most), keys if is_bag else 0
+        end = min(len(words), len(words) if long else at + size)
+        first = at
+        while at < end:
+            stop = min(end, at // 8 * 8 + 8)
+            cut = int(stop == len(words) < first + size)
+            items.append({
+                "segment": {
+                    "words": beats[at // 8], "first": at % 8, "size": stop - at,
+                    "head": int(is_bag and at == first), "tail": int(stop == end or cut),
+                    "keys": keys},
+                "record": head, "plain": int(not is_bag), "cut": cut, "long": long,
+                "beat_last": int(stop % 8 == 0 or stop == len(words)), "user": user})
+            rows = stop - at - (at == first)
+            keys = max(0, keys - (rows if wide else 2 * rows))
+            at = stop
+    return items
