@@ -1,5 +1,7 @@
 """Bags that pool at their owner: their words in packets, from the host to the owner's GPU."""
 
+from rtl.bags.bounds import RowBounds
 from rtl.bags.splitter import SegmentSplit
+from rtl.bags.store import SegmentStore
 
-__all__ = ["SegmentSplit"]
+__all__ = ["RowBounds", "SegmentSplit", "SegmentStore"]

@@ -7,7 +7,7 @@ import numpy as np
 from host.wire.packets import pack_records
 from rtl.formats import BagHead, QueryBag, QueryRecord, RecordKind, words_of
 
-__all__ = ["DCNV2_BAGS", "bag", "beats_of_packet", "record", "segments_of"]
+__all__ = ["DCNV2_BAGS", "bad_row", "bag", "beats_of_packet", "record", "segments_of"]
 
 DCNV2_BAGS = (3, 2, 1, 2, 6, 1, 1, 1, 1, 7, 3, 8, 1, 6, 9, 5, 1, 1, 1, 12, 100, 27, 10, 3, 1, 1)
 """Keys of a sample of MLPerf's DLRM-DCNv2 in each table."""
@@ -62,3 +62,11 @@ def segments_of(words: list[int], user: int, most: int, plain: bool = True) -> l
             keys = max(0, keys - (rows if wide else 2 * rows))
             at = stop
     return items
+
+
+def bad_row(segment: dict, rows: int, wide: int) -> bool:
+    """Return whether ``segment`` contains a row beyond ``rows``, or a bit above a wide row."""
+    begin, stop = segment["first"] + segment["head"], segment["first"] + segment["size"]
+    words = [segment["words"] >> 64 * k & (1 << 64) - 1 for k in range(begin, stop)]
+    found = words if wide else [half for word in words for half in (word & 0xFFFFFFFF, word >> 32)]
+    return any(row >= rows for row in found[:segment["keys"]])
