@@ -3,5 +3,6 @@
 from rtl.bags.bounds import RowBounds
 from rtl.bags.splitter import SegmentSplit
 from rtl.bags.store import SegmentStore
+from rtl.bags.unpacker import BagUnpacker
 
-__all__ = ["RowBounds", "SegmentSplit", "SegmentStore"]
+__all__ = ["BagUnpacker", "RowBounds", "SegmentSplit", "SegmentStore"]

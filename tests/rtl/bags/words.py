@@ -28,7 +28,7 @@ def record(rng: random.Random) -> list[int]:
                              kind=np.uint64(rng.randrange(4)))[0])]
 
 
-def beats_of_packet(words: list[int], user: int, fresh: int = 0) -> list[dict]:
+def beats_of_packet(words: list[int], user, fresh: int = 0) -> list[dict]:
     """Return the beats of a packet of ``words``."""
     firsts = range(0, len(words), 8)
     return [{"data": sum(word << 64 * k for k, word in enumerate(words[first:first + 8])),
@@ -36,8 +36,12 @@ def beats_of_packet(words: list[int], user: int, fresh: int = 0) -> list[dict]:
              "fresh": fresh if first == 0 else 0, "user": user} for first in firsts]
 
 
-def segments_of(words: list[int], user: int, most: int, plain: bool = True) -> list[dict]:
-    """Return the items of a packet of ``words``, as a SegmentSplit outputs them."""
+def segments_of(words: list[int], user, most: int, plain: bool = True,
+                whole: bool = True) -> list[dict]:
+    """Return the items of a packet of ``words``, as a SegmentSplit outputs them.
+
+    whole: false if the packet continues, but its later beats do not arrive.
+    """
     items, at = [], 0
     beats = [beat["data"] for beat in beats_of_packet(words, user)]
     while at < len(words):
@@ -46,15 +50,15 @@ def segments_of(words: list[int], user: int, most: int, plain: bool = True) -> l
         is_bag = not plain or head >> 48 & 7 == (4 | RecordKind.KEY_END)
         size = 1 + words_of(keys, wide, weighted) if is_bag else 1
         long, keys = int(size > most), keys if is_bag else 0
-        end = min(len(words), len(words) if long else at + size)
-        first = at
+        first, past = at, len(words) + 1 if long else at + size
+        end = min(len(words), past)
         while at < end:
             stop = min(end, at // 8 * 8 + 8)
-            cut = int(stop == len(words) < first + size)
+            cut = int(whole and stop == len(words) < past)
             items.append({
                 "segment": {
                     "words": beats[at // 8], "first": at % 8, "size": stop - at,
-                    "head": int(is_bag and at == first), "tail": int(stop == end or cut),
+                    "head": int(is_bag and at == first), "tail": int(stop == past or cut),
                     "keys": keys},
                 "record": head, "plain": int(not is_bag), "cut": cut, "long": long,
                 "beat_last": int(stop % 8 == 0 or stop == len(words)), "user": user})
