@@ -38,14 +38,14 @@ class SegmentStore(wiring.Component):
     def __init__(self, depth: int):
         if isinstance(depth, bool) or not isinstance(depth, int) or depth < 2:
             raise ValueError(f"depth must be an integer of at least 2, not {depth!r}")
-        self._depth = depth
+        self.depth = depth
         super().__init__({
             "i": In(stream.Signature(Segment)), "o": Out(stream.Signature(Segment)),
             "commit": In(1), "revoke": In(1), "level": Out(range(depth + 1)), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        depth = self._depth
+        depth = self.depth
         m.submodules.ram = ram = Ram(Shape.cast(Segment).width, depth, style="bram")
 
         def following(pointer):
