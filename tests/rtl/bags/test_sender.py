@@ -134,7 +134,14 @@ def test_latency():
     assert came == [BagSender.LATENCY["start and segment", "the segment, sent"]]
 
 
-def test_a_bag_waits_for_an_id_and_own_bags_need_none():
+def test_own_bags_need_no_id():
+    rng = random.Random(8)
+    counters, _ = run(random_bags(rng, [3] * 5), random_starts(rng, 5, 1.0))
+    assert counters["stall_ids"] == 0
+
+
+def test_a_bag_waits_for_an_id():
+    """An own bag before it leaves."""
     rng, dut, own = random.Random(5), made(BagSender), []
     bags, starts = random_bags(rng, [1, 1, 1]), random_starts(rng, 3, 0.0)
     starts[0]["own"] = 1
@@ -168,5 +175,7 @@ def test_nothing_leaves_before_its_start():
         await sender(dut.starts, starts)(ctx)
         await ctx.tick().until(dut.idle)
         assert ctx.get(dut.counters.bags) == 2
+        await sender(dut.starts, starts[:1])(ctx)
+        assert not ctx.get(dut.idle), "the words of a bag are still to come"
 
     simulate(dut, bench, sender(dut.segments, [each for segments in bags for each in segments]))
