@@ -25,20 +25,30 @@ from rtl.monitor.counters import CounterLayout, count
 from rtl.query.unpacker import QueryUnpacker
 from rtl.stream import PacketFIFO, SkidBuffer, packet_layout
 
-__all__ = ["QUERY_COUNTERS", "QueryChecker", "Slot"]
+__all__ = ["QUERY_COUNTERS", "QueryChecker", "Slot", "slot_layout"]
 
 QUERY_COUNTERS = CounterLayout(
     "samples", "keys", "empty_bags", "rejected", "strays", "over_credit")
 
-Slot = data.StructLayout({
-    "key": Key, "kind": 2, "owner": NODE_BITS, "mine": 1, "sample": 32, "step": STEP_BITS,
-    "ends": 1, "last": 1,
-})
-"""A checked slot.
 
-mine: this node owns the key. last: last slot of its sample. An EMPTY slot has no key and no owner.
-ends: the slot belongs to no sample and ends the share of its step.
-"""
+def slot_layout(bags: bool) -> data.StructLayout:
+    """Layout of a checked slot.
+
+    mine: this node owns the key. last: last slot of its sample. An EMPTY slot has no key and no
+    owner. ends: the slot belongs to no sample and ends the share of its step.
+
+    With ``bags``, bag: the slot is a bag that pools at its owner. Its ``kind`` is KEY_END,
+    ``key.table`` its table; bits 0 to 15 of ``key.row`` are its number of keys, and bit 16 is the
+    ``mean`` of its table.
+    """
+    return data.StructLayout({
+        "key": Key, "kind": 2, "owner": NODE_BITS, "mine": 1, "sample": 32, "step": STEP_BITS,
+        "ends": 1, "last": 1,
+    } | ({"bag": 1} if bags else {}))
+
+
+Slot = slot_layout(False)
+"""A checked slot, in NICs without owner-pooled bags."""
 
 _Stored = data.StructLayout({
     "key": Key, "kind": 2, "owner": NODE_BITS, "mine": 1, "sample": 32, "step": STEP_BITS,
