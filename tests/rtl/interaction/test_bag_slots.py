@@ -92,7 +92,7 @@ def pool(seed, sizes, beats, mean, stall=0.0):
     for number, (vectors, beat) in enumerate(bags_of(samples, beats)):
         if len(vectors) != 1 or rng.random() < 0.3:
             continue
-        keys = rng.choice([1, 2, 3, 7, 100, 65535, rng.randrange(1, 1 << 16)])
+        keys = rng.choice([3, 100, 65535, 1 << rng.randrange(16), rng.randrange(1, 1 << 16)])
         pooled += 1
         for n in range(beats):
             items[beat + n] |= {"keys": keys, "mean": rng.getrandbits(1)}
