@@ -11,6 +11,9 @@ from rtl.stream import SkidBuffer
 
 __all__ = ["BagSender"]
 
+_Headed = data.StructLayout({"segment": Segment, "wide": 1, "weighted": 1})
+"""A segment, and two bits of its head, if it has one."""
+
 _Sent = data.StructLayout({"outgoing": OutgoingSegment, "own": 1})
 
 
@@ -50,14 +53,17 @@ class BagSender(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.buffer = buffer = SkidBuffer(Segment)
+        m.submodules.buffer = buffer = SkidBuffer(_Headed)
         m.submodules.output = output = SkidBuffer(_Sent)
-        wiring.connect(m, wiring.flipped(self.segments), buffer.i)
         # The bag whose segments pass, with the landing of its head.
         inside, bag = Signal(), Signal(BagStart, reset_less=True)
         start, room, begins, ends = self.starts.payload, Signal(), Signal(), Signal()
-        segment = buffer.o.payload
+        coming, segment = self.segments.payload, buffer.o.payload.segment
+        head = data.View(BagHead, coming.words.word_select(coming.first, RECORD_BITS))
         m.d.comb += [
+            buffer.i.valid.eq(self.segments.valid), self.segments.ready.eq(buffer.i.ready),
+            buffer.i.payload.segment.eq(coming), buffer.i.payload.wide.eq(head.wide),
+            buffer.i.payload.weighted.eq(head.weighted),
             buffer.o.ready.eq(inside & output.i.ready), output.i.valid.eq(inside & buffer.o.valid),
             ends.eq(output.i.valid & output.i.ready & segment.tail),
             room.eq(~inside | ends),
@@ -72,7 +78,7 @@ class BagSender(wiring.Component):
             with m.If(~start.own):
                 m.d.sync += bag.landing.eq(self.id.payload)
 
-        self._give(m, segment, bag, output)
+        self._give(m, buffer.o.payload, bag, output)
         sent = output.o.payload
         for port, own in ((self.o, 0), (self.own, 1)):
             m.d.comb += [port.valid.eq(output.o.valid & (sent.own == own)),
@@ -89,16 +95,16 @@ class BagSender(wiring.Component):
               stall_ids=room & self.starts.valid & ~start.own & ~self.id.valid)
         return m
 
-    def _give(self, m: Module, segment: data.View, bag: data.View, output: SkidBuffer) -> None:
-        """Output ``segment`` of ``bag``, with the landing in its head."""
+    def _give(self, m: Module, headed: data.View, bag: data.View, output: SkidBuffer) -> None:
+        """Output a segment of ``bag``, with the landing in its head."""
+        segment = headed.segment
         item, words = output.i.payload.outgoing, Signal(OutgoingSegment["words"].shape)
         size = Signal.like(words, reset_less=True)
-        head = data.View(BagHead, segment.words.word_select(segment.first, RECORD_BITS))
         # At its head, a segment has the keys of the whole bag.
-        pairs = (segment.keys + 1) >> 1
+        pairs = segment.keys[1:] + segment.keys[0]
         m.d.comb += [
-            words.eq(Mux(segment.head, 1 + pairs + Mux(head.wide, segment.keys >> 1, 0)
-                         + Mux(head.weighted, pairs, 0), size)),
+            words.eq(Mux(segment.head, 1 + Mux(headed.wide, segment.keys, pairs)
+                         + Mux(headed.weighted, pairs, 0), size)),
             item.segment.eq(segment), item.words.eq(words), item.step.eq(bag.step),
             item.destination.eq(bag.destination), output.i.payload.own.eq(bag.own),
         ]

@@ -61,7 +61,8 @@ class Dispatcher(wiring.Component):
     next_landing: place of this item, valid while ``reserve.ready``.
     local: stream of :data:`rtl.formats.Request`, keys of this node.
     remote: stream of :data:`rtl.formats.OutgoingRecord`, keys of other nodes.
-    bags: stream of :data:`rtl.bags.layouts.BagStart`, bags of all owners (``bags`` only).
+    bags (``bags`` only): stream of :data:`rtl.bags.layouts.BagStart`, bags of all owners. Counters
+        ``bags``; ``stall_bags``, cycles in which a bag waits for room.
     dense: stream of :data:`rtl.formats.DenseSlot`, one per sample.
     node: number of this node.
     interact: samples have dense vectors; may change while idle.
@@ -70,8 +71,7 @@ class Dispatcher(wiring.Component):
         open step; cleared in the cycle in which ``open_step`` advances.
     counters: lookups ``local`` and ``remote``; cycles in which a slot waits for a place
         (``stall_hold``), for room towards its owner (``stall_local``, ``stall_remote``), for the
-        request of the dense vector (``stall_dense``), or for its step (``stall_step``). With
-        ``bags``: ``bags``, and the cycles in which one waits for room (``stall_bags``).
+        request of the dense vector (``stall_dense``), or for its step (``stall_step``).
     idle: no slot inside.
     """
 
