@@ -39,7 +39,7 @@ __all__ = [
     "RawBeat", "ReadRecord", "RecordBeat", "RecordKind", "ReductionLevel", "Refused", "Request",
     "ResultPartTag", "RowReadRecord", "SampleRecord", "ScatterTag", "StateRecord", "Status",
     "StepKind", "StepOpenRecord", "StepRecord", "TableDescriptor", "TaggedBeat", "VectorBeat",
-    "words_of",
+    "hold_slot", "words_of",
 ]
 
 VERSION = 1
@@ -404,8 +404,21 @@ OutgoingPartial = data.StructLayout(
     {"destination": NODE_BITS, "step": STEP_BITS, "record": PartialRecord, "data": BEAT_BITS})
 """A beat of a gradient or a row on the way to a packet."""
 
-HoldSlot = data.StructLayout({"kind": 2, "sample": 32, "step": STEP_BITS, "last": 1})
-"""A slot to be reserved: its :class:`RecordKind`, and ``last`` at the end of its sample."""
+
+def hold_slot(bags: bool) -> data.StructLayout:
+    """Layout of a slot to be reserved: its :class:`RecordKind`, and ``last`` at the end of its
+    sample.
+
+    With ``bags``, a slot may be a bag that its owner has pooled. ``keys``: its number of keys, 0 in
+    the slot of a key. ``mean``: mean bit of its table.
+    """
+    return data.StructLayout(
+        {"kind": 2, "sample": 32, "step": STEP_BITS, "last": 1}
+        | ({"keys": BagHead["keys"].width, "mean": 1} if bags else {}))
+
+
+HoldSlot = hold_slot(False)
+"""The slot of a key, in NICs without owner-pooled bags."""
 
 DenseSlot = data.StructLayout({"sample": SAMPLE_BITS, "step": STEP_BITS})
 """A sample whose dense vector must be requested once a place is reserved for it."""

@@ -10,6 +10,7 @@ from amaranth.utils import bits_for
 
 from rtl.config import BEAT_BITS
 from rtl.formats import (
+    LANDING_BITS,
     NODE_BITS,
     RECORD_BITS,
     RECORDS_PER_BEAT,
@@ -18,7 +19,8 @@ from rtl.formats import (
     RecordBeat,
 )
 
-__all__ = ["BagBeat", "OutgoingSegment", "OwnedSegment", "Segment", "split_beat", "split_item"]
+__all__ = ["AskedBag", "BagBeat", "BagStart", "OutgoingSegment", "OwnedSegment", "Segment",
+           "split_beat", "split_item"]
 
 BagBeat = data.StructLayout(RecordBeat.members | {"fresh": 1})
 """A received beat of bags. ``fresh``: it does not continue the bag of the previous beat."""
@@ -38,6 +40,14 @@ OutgoingSegment = data.StructLayout(
     {"segment": Segment, "destination": NODE_BITS, "step": STEP_BITS, "words": 12})
 """A segment on the way to a packet. The landing in its head is final. ``words``: words of the whole
 bag, with its head."""
+
+BagStart = data.StructLayout(
+    {"destination": NODE_BITS, "step": STEP_BITS, "landing": LANDING_BITS, "own": 1})
+"""A bag whose vector has a reserved place, ``landing``, of the hold buffer. ``destination``: its
+owner; ``own``: this node is the owner."""
+
+AskedBag = data.StructLayout({"valid": 1, "node": NODE_BITS, "place": LANDING_BITS})
+"""Event: the vector of a bag is requested from ``node``, for ``place`` of the hold buffer."""
 
 
 def split_beat(user: ShapeLike) -> data.StructLayout:
