@@ -7,7 +7,8 @@ import numpy as np
 from host.wire.packets import pack_records
 from rtl.formats import BagHead, QueryBag, QueryRecord, RecordKind, words_of
 
-__all__ = ["DCNV2_BAGS", "bad_row", "bag", "beats_of_packet", "record", "segments_of"]
+__all__ = ["DCNV2_BAGS", "bad_row", "bag", "bags_of", "beats_of_packet", "outgoing", "record",
+           "segments_of"]
 
 DCNV2_BAGS = (3, 2, 1, 2, 6, 1, 1, 1, 1, 7, 3, 8, 1, 6, 9, 5, 1, 1, 1, 12, 100, 27, 10, 3, 1, 1)
 """Keys of a sample of MLPerf's DLRM-DCNv2 in each table."""
@@ -74,3 +75,38 @@ def bad_row(segment: dict, rows: int, wide: int) -> bool:
     words = [segment["words"] >> 64 * k & (1 << 64) - 1 for k in range(begin, stop)]
     found = words if wide else [half for word in words for half in (word & 0xFFFFFFFF, word >> 32)]
     return any(row >= rows for row in found[:segment["keys"]])
+def outgoing(rng: random.Random, words: list[int], destination: int, step: int, *,
+             first: int | None = None) -> list[dict]:
+    """Return the OutgoingSegments of a bag of ``words``.
+
+    first: word of a beat at which the bag begins; random by default. The other words of the beats
+    are random.
+    """
+    at = rng.randrange(8) if first is None else first
+    before = [rng.getrandbits(64) for _ in range(at)]
+    after = [rng.getrandbits(64) for _ in range(-(at + len(words)) % 8)]
+    beats = beats_of_packet([*before, *words, *after], 0)
+    keys, wide, items = words[0] & 0xFFFF, words[0] >> 16 & 1, []
+    left = keys
+    for number, beat in enumerate(beats):
+        head, tail = number == 0, number == len(beats) - 1
+        start, stop = at if head else 0, 8 - len(after) if tail else 8
+        items.append({
+            "segment": {"words": beat["data"], "first": start, "size": stop - start,
+                        "head": int(head), "tail": int(tail), "keys": left},
+            "destination": destination, "step": step, "words": len(words)})
+        rows = stop - start - head
+        left = max(0, left - (rows if wide else 2 * rows))
+    return items
+
+
+def bags_of(words: list[int]) -> list[list[int]]:
+    """Split the words of a packet into bags; the last bag must end with the packet."""
+    bags, at = [], 0
+    while at < len(words):
+        head = words[at]
+        size = 1 + words_of(head & 0xFFFF, head >> 16 & 1, head >> 17 & 1)
+        assert at + size <= len(words), "a bag is cut by its packet"
+        bags.append(words[at:at + size])
+        at += size
+    return bags
