@@ -26,6 +26,7 @@ class SegmentStore(wiring.Component):
     i, o: streams of ``shape``. ``i`` also pauses in the cycle after a
         ``revoke``.
     commit, revoke: never both in a cycle.
+    full: the RAM is full; the other reason that ``i`` is not ready.
     level: segments in the RAM, committed or not.
     idle: no output. Segments that are not committed do not count.
 
@@ -41,7 +42,8 @@ class SegmentStore(wiring.Component):
         self.depth, self._shape = depth, shape
         super().__init__({
             "i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)),
-            "commit": In(1), "revoke": In(1), "level": Out(range(depth + 1)), "idle": Out(1)})
+            "commit": In(1), "revoke": In(1), "full": Out(1),
+            "level": Out(range(depth + 1)), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -55,7 +57,7 @@ class SegmentStore(wiring.Component):
         # Segments in the RAM, and those of them that are committed.
         level, ready_level = (Signal(range(depth + 1), name=n) for n in ("level", "ready_level"))
         # Flags beside the levels.
-        some, full, valid = Signal(), Signal(), Signal()
+        some, full, valid = Signal(), self.full, Signal()
         commits, revokes, write, pull = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             self.i.ready.eq(~full & ~revokes), write.eq(self.i.valid & self.i.ready),

@@ -96,8 +96,9 @@ def judge(m: Module, i, flags, o, errors, node, store: SegmentStore | None = Non
     if store is not None:
         wrong, full = Signal(), Signal()
         m.d.comb += wrong.eq(flags.bag & (in_bag | flags.size | full | bad_row | flags.cut))
-        # A segment waits for the store, except where the store may contain only this sample.
-        room &= ~flags.bag | store.i.ready | bad | full
+        # Wait for the store, unless it may contain only segments of this sample. A segment never
+        # follows directly behind a revoked sample.
+        room &= ~store.full | bad | full
         last = final & flags.slot
         _store(m, store, i, i.valid & room & errors.ready, full, begin=is_head & ~cut,
                write=open_ & flags.bag & ~(cut | unfit | wrong), end=end, drop=bad | fault)

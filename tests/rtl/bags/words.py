@@ -75,6 +75,8 @@ def bad_row(segment: dict, rows: int, wide: int) -> bool:
     words = [segment["words"] >> 64 * k & (1 << 64) - 1 for k in range(begin, stop)]
     found = words if wide else [half for word in words for half in (word & 0xFFFFFFFF, word >> 32)]
     return any(row >= rows for row in found[:segment["keys"]])
+
+
 def outgoing(rng: random.Random, words: list[int], destination: int, step: int, *,
              first: int | None = None) -> list[dict]:
     """Return the OutgoingSegments of a bag of ``words``.
