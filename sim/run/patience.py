@@ -68,5 +68,6 @@ def honest_waits(config: NicConfig, runtime: Runtime, model: Model, mini_batch: 
     result = (rounds * (gather + 2 * network.lookahead) + wires + mlp
               # A node that dies just after it was heard is probed at the end of the next period.
               + _IN_A_ROW * runtime.link_tries * resent + 2 * period
-              + sum(getattr(runtime, name) for name in _TIMEOUTS) + cycles_of_us(apart))
+              + sum(getattr(runtime, name) for name in _TIMEOUTS) + cycles_of_us(apart)
+              + (runtime.bag_timeout if config.owner_bags else 0))
     return Waits(ceil(still), ceil(result))
