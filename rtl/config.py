@@ -339,6 +339,12 @@ class NicConfig:
         return max(1, share - share // 8)
 
     @property
+    def optional(self) -> tuple[bool, bool, bool]:
+        """Whether the NIC has the streams of training, of a reliable link, and of owner-pooled
+        bags, as :func:`rtl.links.links` takes them."""
+        return self.training, self.link, self.owner_bags > 0
+
+    @property
     def bag_window(self) -> int:
         """Beats of bags that each requester may have in flight to one owner; see
         ``lookup_window``."""

@@ -112,7 +112,7 @@ def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> l
     registers += [
         Register(f"channel_{member}{k}", CHANNEL_BASE + 8 * k + 4 * at, len(names), "ro", 0,
                  f"{member} in this cycle, of the streams {', '.join(names)}, from bit 0 on")
-        for k, names in enumerate(channel_words(config.training, config.link))
+        for k, names in enumerate(channel_words(*config.optional))
         for at, member in enumerate(("valid", "ready"))]
     registers.append(Register(
         "lookup_next_node", NEXT_NODE, 8, "ro", 0,
@@ -162,7 +162,7 @@ def _identity(config: NicConfig, others: list[Register], configured: int,
         ("table_base", TABLE_BASE, "address of table_index, before the words of a descriptor"),
         ("table_words", TABLE_WORDS, "words of a table descriptor"),
         ("channel_base", CHANNEL_BASE, "address of the first word of stream states"),
-        ("channel_count", len(channel_map(config.training, config.link)),
+        ("channel_count", len(channel_map(*config.optional)),
          "number of streams, 32 per word"),
         ("register_count", len(others), "number of registers from config_base on"),
         ("register_map", map_fingerprint(others),
