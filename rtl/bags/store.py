@@ -67,9 +67,10 @@ class SegmentStore(wiring.Component):
             self.o.valid.eq(valid), self.o.payload.eq(ram.read_data),
             self.level.eq(level), self.idle.eq(~Cat(some, valid, commits, revokes).any()),
         ]
+        base = Mux(revokes, ready_level, level)  # nothing is written after a revoke
         m.d.sync += [
             commits.eq(self.commit), revokes.eq(self.revoke),
-            level.eq(Mux(revokes, ready_level, level + write) - pull),
+            level.eq(Mux(pull, Mux(write, level, base - 1), Mux(write, level + 1, base))),
             ready_level.eq(Mux(commits, level, ready_level) - pull),
             some.eq(Mux(pull, Mux(commits, level, ready_level) != 1,
                         Mux(commits, level != 0, some))),

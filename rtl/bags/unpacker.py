@@ -1,6 +1,6 @@
 """Bag unpacker: buffers query beats from the host, and outputs their records and segments."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -50,7 +50,7 @@ class BagUnpacker(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.fifo, m.submodules.split = fifo, split = self._fifo, self._split
-        beat, found, user = self.i.payload, split.o.payload, self.o.payload.user
+        beat, found = self.i.payload, split.o.payload
         # gap: to be reported. broken: since a dropped beat, no beat was kept. torn: in the packet
         # of a dropped beat.
         gap, broken, torn, marker, move = (
@@ -61,20 +61,24 @@ class BagUnpacker(wiring.Component):
             *(fifo.i.payload[name].eq(beat[name]) for name in ("data", "records", "last")),
             fifo.i.payload.fresh.eq(broken), fifo.i.payload.user.step.eq(beat.step),
             self.dropped.eq(self.i.valid & (torn | ~fifo.i.ready)),
-            # With nothing inside, the gap becomes a marker before any later beat.
-            move.eq(gap & fifo.idle & split.idle & ~marker),
+            # With the buffer empty, the gap becomes a marker, a beat of its own, before any later
+            # beat.
+            move.eq(gap & fifo.idle & ~marker),
             fifo.i.payload.user.gap.eq(gap & ~move),
-            split.i.payload.eq(fifo.o.payload), split.i.valid.eq(fifo.o.valid & ~marker),
+            split.i.payload.eq(fifo.o.payload), split.i.valid.eq(fifo.o.valid | marker),
             fifo.o.ready.eq(split.i.ready & ~marker),
-            self.o.payload.eq(found), self.o.valid.eq(split.o.valid | marker),
-            user.step.eq(Mux(marker, lost_step, found.user.step)), user.marker.eq(marker),
-            user.gap.eq(marker | (found.user.gap & (found.segment.first == 0))),
+            self.o.payload.eq(found), self.o.valid.eq(split.o.valid),
+            self.o.payload.user.gap.eq(found.user.gap & (found.segment.first == 0)),
             split.o.ready.eq(self.o.ready),
             self.idle.eq(fifo.idle & split.idle & ~gap & ~marker),
         ]
-        with m.If(split.o.valid & self.o.ready & found.beat_last):
+        with m.If(marker):
+            into = split.i.payload
+            m.d.comb += [into.records.eq(1), into.last.eq(1), into.fresh.eq(1),
+                         into.user.step.eq(lost_step), into.user.gap.eq(1), into.user.marker.eq(1)]
+        with m.If(split.o.valid & self.o.ready & found.beat_last & ~found.user.marker):
             m.d.sync += self.consumed.eq(self.consumed + 1)
-        with m.If(self.o.ready):
+        with m.If(split.i.ready):
             m.d.sync += marker.eq(0)
         with m.If(self.i.valid):
             m.d.sync += [torn.eq(self.dropped & ~beat.last), broken.eq(self.dropped)]

@@ -101,8 +101,8 @@ class QueryChecker(Gateable, wiring.Component):
     """
 
     LATENCY = {("last record of a sample", "its first slot"): 12,
-               ("last word of a sample, in a NIC with bags", "its first slot"): 15,
-               ("last word of a sample, in a NIC with bags", "its first segment"): 15}
+               ("last word of a sample, in a NIC with bags", "its first slot"): 16,
+               ("last word of a sample, in a NIC with bags", "its first segment"): 16}
     RATE = "1 record or segment per cycle, and a cycle more for each TRUNCATED or CREDIT"
 
     def __init__(self, config: NicConfig):
@@ -167,16 +167,17 @@ class QueryChecker(Gateable, wiring.Component):
             self.write_ready.eq(split.write_ready),
             self.consumed.eq(unpacker.consumed),
         ]
+        checked, flags = split.o, flags_of(m, split)
         if bags:
-            self._segments(m, unpacker, split)
-        rejected, stray = judge(m, split.o, flags_of(m, split), staged.i, error.i, self.node,
-                                m.submodules.store if bags else None,
-                                m.submodules.bounds.bad if bags else None)
+            checked = self._segments(m, unpacker, split, flags)
+            flags = checked.payload.flags
+        rejected, stray = judge(m, checked, flags, staged.i, error.i, self.node,
+                                m.submodules.store if bags else None)
 
         given, kind = Signal(), slots.o.payload.item.kind
         idle = unpacker.idle & split.idle & staged.idle & slots.idle & error.idle
         if bags:
-            idle &= m.submodules.store.idle
+            idle &= m.submodules.checked.idle & m.submodules.store.idle
         for name in stored.members:
             m.d.comb += self.o.payload[name].eq(slots.o.payload.item[name])
         m.d.comb += [
@@ -196,8 +197,11 @@ class QueryChecker(Gateable, wiring.Component):
               rejected=rejected, strays=stray, over_credit=unpacker.dropped)
         return m
 
-    def _segments(self, m: Module, unpacker, split: OwnerSplit) -> None:
-        """Pass segments beside the records to the checks, with the bounds of their rows."""
+    def _segments(self, m: Module, unpacker, split: OwnerSplit, flags):
+        """Pass segments beside the records to the checks, with the bounds of their rows.
+
+        Return the stream of records and segments with their flags and ``bad_row``.
+        """
         m.submodules.store = store = SegmentStore(self._config.bag_segments)
         m.submodules.bounds = bounds = RowBounds()
         wiring.connect(m, store.o, wiring.flipped(self.segments))
@@ -210,3 +214,13 @@ class QueryChecker(Gateable, wiring.Component):
             bounds.segment.eq(coming.segment), bounds.wide.eq(coming.wide),
             bounds.rows.eq(split.rows), bounds.enable.eq(split.moves),
         ]
+        # Cut the path from the checks to the many registers of the split.
+        found = split.o.payload
+        m.submodules.checked = checked = SkidBuffer(data.StructLayout(
+            found.shape().members | {"flags": flags.shape(), "bad_row": 1}))
+        m.d.comb += [
+            *(checked.i.payload[name].eq(found[name]) for name in found.shape().members),
+            checked.i.payload.flags.eq(flags), checked.i.payload.bad_row.eq(bounds.bad),
+            checked.i.valid.eq(split.o.valid), split.o.ready.eq(checked.i.ready),
+        ]
+        return checked.o

@@ -44,7 +44,7 @@ def head_of(key) -> data.View:
     return data.View(SampleRecord, key.as_value() | C(0, SampleRecord.size))
 
 
-def flags_of(m: Module, split: OwnerSplit) -> data.View:
+def flags_of(m: Module, split: OwnerSplit) -> Signal:
     """Return the flags of the record that leaves ``split``, as registers."""
     bags = "plain" in split.coming.shape().members
     flags, user = Signal(_BagFlags if bags else _Flags), split.coming
@@ -65,16 +65,17 @@ def flags_of(m: Module, split: OwnerSplit) -> data.View:
     return flags
 
 
-def judge(m: Module, i, flags, o, errors, node, store: SegmentStore | None = None,
-          bad_row: Value | None = None) -> tuple[Signal, Signal]:
+def judge(m: Module, i, flags, o, errors, node,
+          store: SegmentStore | None = None) -> tuple[Signal, Signal]:
     """Judge each record, and commit or revoke each sample at its end.
 
-    i: stream of :func:`rtl.keys.owner_split.split_layout` with :data:`USER` or :data:`BAG_USER`.
+    i: stream of :func:`rtl.keys.owner_split.split_layout` with :data:`USER` or :data:`BAG_USER`; in
+        a NIC with bags also ``bad_row``, the segment has a bad row.
     flags: of its item, see :func:`flags_of`.
     o: stream of :func:`rtl.stream.packet_layout` of slots.
     errors: stream of :data:`rtl.formats.ErrorRecord`.
     node: number of this node.
-    store, bad_row (with bags): store of the segments of good samples; the segment has a bad row.
+    store (with bags): store of the segments of good samples.
 
     Return the events: a sample is rejected; a slot outside a sample.
     """
@@ -95,6 +96,7 @@ def judge(m: Module, i, flags, o, errors, node, store: SegmentStore | None = Non
     last, room = final, o.ready
     if store is not None:
         wrong, full = Signal(), Signal()
+        bad_row = i.payload.bad_row
         m.d.comb += wrong.eq(flags.bag & (in_bag | flags.size | full | bad_row | flags.cut))
         # Wait for the store, unless it may contain only segments of this sample. A segment never
         # follows directly behind a revoked sample.

@@ -64,7 +64,7 @@ def test_segment_store(depth):
     ("start.eq(tail)", "start.eq(start)"),
     ("~full & ~revokes", "~full"),
     ("pull.eq(some ", "pull.eq((level != 0) "),
-    ("Mux(revokes, ready_level, level + write)", "(level + write)"),
+    ("Mux(revokes, ready_level, level)", "level"),
     ("Mux(commits, level, ready_level) - pull", "ready_level - pull"),
 ], ids=["not-taken-back", "stays-full", "never-full", "old-start", "written-over", "shown-early",
         "places-lost", "never-committed"])

@@ -11,6 +11,7 @@ from rtl.query import QueryChecker
 from tests.rtl.bags.words import DCNV2_BAGS
 from tests.rtl.descriptors import COLUMN, REPLICATED, ROW, Table, descriptor_writer
 from tests.rtl.query.queries import NO_SAMPLE, Reading, beats, empty, head, key
+from tests.rtl.query.test_checker import Flood
 from tests.support import counts_of, made, receiver, send_at_once, simulate
 
 CONFIG = preset("tiny").with_fields(hold_vectors=32, owner_bags=16, bag_segments=64)
@@ -329,3 +330,63 @@ def test_latency():
 
     simulate(dut, descriptor_writer(dut, TABLES, NODE, NODES, then=feed), background=[watch])
     assert [cycles["slot"], cycles["segment"]] == LATENCIES
+
+
+class BagFlood(Flood):
+    """Packets offered without regard to credits; also keeps the segments."""
+
+    def __init__(self, dut: QueryChecker):
+        super().__init__(dut)
+        self.segments: list[dict] = []
+        self.packets: list[list[int]] = []
+
+    async def offer_packet(self, ctx, words: list[int], rng: random.Random) -> None:
+        self.packets.append(words)
+        for beat in beats(words, 5, rng):
+            await self.offer(ctx, beat)
+
+    def takers(self, when, chance: float, rng: random.Random):
+        return [*super().takers(when, chance, rng),
+                self.taker(when, chance, rng, self._dut.segments, self.segments)]
+
+    def compare(self) -> Reading:
+        reading, beat, pending = Reading(
+            TABLES, NODE, NODES, CONFIG.sample_slots, None, MOST), iter(self.sent), False
+        for words in self.packets:
+            lost = [next(beat)[1] for _ in range(-(-len(words) // 8))]
+            kept = words[:8 * lost.index(True)] if True in lost else words
+            assert lost == sorted(lost), "the rest of a packet is lost too"
+            reading.read_packet(kept, 5, pending, whole=kept == words)
+            pending = lost[-1] or (pending and not kept)
+        if pending:
+            reading.lose(5)
+        compare(reading, self.slots, self.segments, self.errors)
+        return reading
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("seed", range(4))
+def test_gaps_between_beats_never_join_samples(seed):
+    """The buffer overflows while it drains: gaps inside bags, inside samples and between them."""
+    rng = random.Random(seed)
+    dut = made(QueryChecker, CONFIG)
+    flood = BagFlood(dut)
+    items = [item for number in range(100)
+             for item in good_sample(number, rng.choice([2, 4, 9]), rng, 90)]
+
+    async def feed(ctx):
+        for words, _ in packed(items, rng):
+            await flood.offer_packet(ctx, words, rng)
+            await ctx.tick().repeat(rng.choice([1, 5, 9, 40]))
+        await flood.settle(ctx)
+        for words, _ in packed(good_sample(500, 9, rng) + good_sample(501, 4, rng), rng):
+            await flood.offer_packet(ctx, words, rng)
+            await ctx.tick().repeat(90)
+        await flood.settle(ctx)
+
+    simulate(dut, descriptor_writer(dut, TABLES, NODE, NODES, then=feed),
+             background=flood.takers(lambda: True, 0.35, rng))
+    reading = flood.compare()
+    named = [e for e in reading.errors if e["status"] == Status.CREDIT and e["sample"] < 500]
+    assert len(named) >= 2 and len(reading.segments) > 100 and flood.lost > 20
+    assert {500, 501} <= {slot["sample"] for slot in flood.slots}
