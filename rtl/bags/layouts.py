@@ -9,9 +9,9 @@ from amaranth.lib import data
 from amaranth.utils import bits_for
 
 from rtl.config import BEAT_BITS
-from rtl.formats import RECORD_BITS, RECORDS_PER_BEAT, BagHead
+from rtl.formats import NODE_BITS, RECORD_BITS, RECORDS_PER_BEAT, STEP_BITS, BagHead
 
-__all__ = ["Segment", "split_beat", "split_item"]
+__all__ = ["OutgoingSegment", "OwnedSegment", "Segment", "split_beat", "split_item"]
 
 Segment = data.StructLayout({
     "words": BEAT_BITS, "first": range(RECORDS_PER_BEAT), "size": range(RECORDS_PER_BEAT + 1),
@@ -19,6 +19,15 @@ Segment = data.StructLayout({
 """A segment: ``size`` words from word ``first`` of a beat on. ``head``: the first of these words is
 the head of the bag. ``tail``: the bag ends. ``keys``: keys of the bag whose rows are not in earlier
 segments."""
+
+OwnedSegment = data.StructLayout({"segment": Segment, "node": NODE_BITS, "step": STEP_BITS})
+"""A segment at its owner, of a bag of ``node``. The landing of its head is the tag of the answer.
+"""
+
+OutgoingSegment = data.StructLayout(
+    {"segment": Segment, "destination": NODE_BITS, "step": STEP_BITS, "words": 12})
+"""A segment on the way to a packet. The landing in its head is final. ``words``: words of the whole
+bag, with its head."""
 
 
 def split_beat(user: ShapeLike) -> data.StructLayout:
