@@ -9,9 +9,19 @@ from amaranth.lib import data
 from amaranth.utils import bits_for
 
 from rtl.config import BEAT_BITS
-from rtl.formats import NODE_BITS, RECORD_BITS, RECORDS_PER_BEAT, STEP_BITS, BagHead
+from rtl.formats import (
+    NODE_BITS,
+    RECORD_BITS,
+    RECORDS_PER_BEAT,
+    STEP_BITS,
+    BagHead,
+    RecordBeat,
+)
 
-__all__ = ["OutgoingSegment", "OwnedSegment", "Segment", "split_beat", "split_item"]
+__all__ = ["BagBeat", "OutgoingSegment", "OwnedSegment", "Segment", "split_beat", "split_item"]
+
+BagBeat = data.StructLayout(RecordBeat.members | {"fresh": 1})
+"""A received beat of bags. ``fresh``: it does not continue the bag of the previous beat."""
 
 Segment = data.StructLayout({
     "words": BEAT_BITS, "first": range(RECORDS_PER_BEAT), "size": range(RECORDS_PER_BEAT + 1),

@@ -1,7 +1,7 @@
 """Segment store: a FIFO of segments that become readable once they are committed."""
 
 from amaranth.hdl import Cat, Module, Mux, Shape, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.bags.layouts import Segment
@@ -19,11 +19,11 @@ class SegmentStore(wiring.Component):
     A full store waits for its reader. Therefore never write more than ``depth`` segments between
     two commits.
 
-    Parameters: ``depth`` in segments.
+    Parameters: ``depth`` in segments; ``shape`` of a segment with the data beside it.
 
     Ports
     -----
-    i, o: streams of :data:`rtl.bags.layouts.Segment`. ``i`` also pauses in the cycle after a
+    i, o: streams of ``shape``. ``i`` also pauses in the cycle after a
         ``revoke``.
     commit, revoke: never both in a cycle.
     full: the RAM is full; the other reason that ``i`` is not ready.
@@ -36,19 +36,19 @@ class SegmentStore(wiring.Component):
     LATENCY = {("commit", "its first segment"): 3}
     RATE = "1 segment per cycle"
 
-    def __init__(self, depth: int):
+    def __init__(self, depth: int, shape: data.StructLayout = Segment):
         if isinstance(depth, bool) or not isinstance(depth, int) or depth < 2:
             raise ValueError(f"depth must be an integer of at least 2, not {depth!r}")
-        self.depth = depth
+        self.depth, self._shape = depth, shape
         super().__init__({
-            "i": In(stream.Signature(Segment)), "o": Out(stream.Signature(Segment)),
+            "i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)),
             "commit": In(1), "revoke": In(1), "full": Out(1),
             "level": Out(range(depth + 1)), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
         depth = self.depth
-        m.submodules.ram = ram = Ram(Shape.cast(Segment).width, depth, style="bram")
+        m.submodules.ram = ram = Ram(Shape.cast(self._shape).width, depth, style="bram")
 
         def following(pointer):
             return Mux(pointer == depth - 1, 0, pointer + 1)
