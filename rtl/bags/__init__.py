@@ -1,9 +1,12 @@
 """Bags that pool at their owner: their words in packets, from the host to the owner's GPU."""
 
 from rtl.bags.bounds import RowBounds
+from rtl.bags.check import BagCheck
 from rtl.bags.places import OwnerPlaces
+from rtl.bags.receiver import BagReceiver
 from rtl.bags.splitter import SegmentSplit
 from rtl.bags.store import SegmentStore
 from rtl.bags.unpacker import BagUnpacker
 
-__all__ = ["BagUnpacker", "OwnerPlaces", "RowBounds", "SegmentSplit", "SegmentStore"]
+__all__ = ["BagCheck", "BagReceiver", "BagUnpacker", "OwnerPlaces", "RowBounds", "SegmentSplit",
+           "SegmentStore"]

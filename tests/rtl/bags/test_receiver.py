@@ -1,6 +1,7 @@
 """BagReceiver: beats in order, the shares of requesters, and marks where words are missing."""
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -86,8 +87,8 @@ def test_beats_within_their_shares(share, gap, stall):
     simulate(dut, send, background=[watch, take, collect])
     assert taken == expected(beats, kept)
     assert (len(taken) < len(beats)) == (stall > 0)
-    assert not stall or any(item["fresh"] and not before["last"] for before, item in zip(
-        taken, taken[1:]) if before["source"] == item["source"])
+    assert not stall or any(item["fresh"] and not before["last"] for before, item in pairwise(taken)
+                            if before["source"] == item["source"])
 
 
 def test_rate_and_latency():
