@@ -1,6 +1,6 @@
 """Bag check: accepts only bags whose rows exist and pool at this node."""
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -18,6 +18,7 @@ __all__ = ["BAG_CHECK_COUNTERS", "BagCheck"]
 
 BAG_CHECK_COUNTERS = CounterLayout(
     "bags", "keys", "bad_table", "bad_pool", "bad_owner", "bad_length", "bad_row")
+_REASONS = list(BAG_CHECK_COUNTERS.members)[2:]
 
 _SEGMENTS = 512
 """Segments in the store. An unfinished bag has at most the 140 beats of a packet."""
@@ -60,7 +61,7 @@ class BagCheck(wiring.Component):
     LATENCY = {
         ("beat with the tail of a bag", "the bag's first segment"):
             SegmentSplit.LATENCY["beat", "its first item"] + OwnerSplit.LATENCY["key", "its owner"]
-            + SegmentStore.LATENCY["commit", "its first segment"]}
+            + SegmentStore.LATENCY["commit", "its first segment"] + 1}
     RATE = "1 segment per cycle; a dropped bag takes 1 cycle more, or 2 if its end is missing"
 
     def __init__(self, config: NicConfig):
@@ -99,56 +100,55 @@ class BagCheck(wiring.Component):
             split.write_word.eq(self.write_word), split.write_data.eq(self.write_data),
             bounds.segment.eq(split.coming.segment), bounds.rows.eq(split.rows),
             bounds.wide.eq(split.coming.wide), bounds.enable.eq(split.moves),
-            self.idle.eq(items.idle & split.idle & store.idle
-                         & ~self.freed.valid & ~self.refused.valid),
         ]
-        self._decide(m, split, bounds.bad, store)
+        decided = self._decide(m, split, bounds.bad, store)
+        m.d.comb += self.idle.eq(items.idle & split.idle & decided & store.idle)
         return m
 
-    def _decide(self, m: Module, split: OwnerSplit, bad_row: Value, store: SegmentStore) -> None:
-        """Store the segments that leave ``split``, and commit or revoke their bags."""
-        found, come = split.o.payload, split.o.valid
-        item = found.user
-        # Of the bag that has begun: its requester, and whether one of its rows is bad.
-        open_, requester, spoiled = Signal(), Signal(NODE_BITS, reset_less=True), Signal()
-        abort, take, good, drop = Signal(), Signal(), Signal(), Signal()
-        wrong = Signal()
+    def _decide(self, m: Module, split: OwnerSplit, bad_row: Value, store: SegmentStore) -> Value:
+        """Store the segments that leave ``split``, and commit or revoke their bags. Return whether
+        nothing moves."""
+        found, user = split.o.payload, split.o.payload.user
+        # The next segment to store, the verdict on its bag so far, and whether the bag before it
+        # has no end.
+        item, come = Signal(_ITEM, reset_less=True), Signal()
+        keys = Signal(BagHead["keys"].width, reset_less=True)
+        reasons, wrong = Signal(len(_REASONS), reset_less=True), Signal(reset_less=True)
+        unfinished = Signal()
+        # Of the last segment: its bag goes on; a row of its bag is bad.
+        goes_on, spoiled = Signal(), Signal(reset_less=True)
+        requester = Signal(NODE_BITS, reset_less=True)
+        take, tail, good, drop, bad = Signal(), Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            # The bag that has begun has no end.
-            abort.eq(come & item.segment.head & open_),
-            take.eq(come & ~abort & store.i.ready), split.o.ready.eq(~abort & store.i.ready),
-            store.i.valid.eq(come & ~abort), store.i.payload.segment.eq(item.segment),
+            take.eq(come & ~unfinished & store.i.ready), split.o.ready.eq(~come | take),
+            store.i.valid.eq(come & ~unfinished), store.i.payload.segment.eq(item.segment),
             store.i.payload.node.eq(item.origin.node), store.i.payload.step.eq(item.origin.step),
-            wrong.eq(found.refused | ~found.own | item.bad_length | bad_row | spoiled),
-            good.eq(take & item.segment.tail & ~wrong),
-            drop.eq(take & item.segment.tail & wrong),
-            store.commit.eq(good), store.revoke.eq(drop | abort),
+            tail.eq(take & item.segment.tail), good.eq(tail & ~wrong), drop.eq(tail & wrong),
+            store.commit.eq(good), store.revoke.eq(drop | unfinished),
+            bad.eq(bad_row | (spoiled & ~user.segment.head)),
         ]
-        with m.If(abort):
-            m.d.sync += [open_.eq(0), spoiled.eq(0)]
-        with m.Elif(take):
-            m.d.sync += [open_.eq(~item.segment.tail), requester.eq(item.origin.node),
-                         spoiled.eq(~item.segment.tail & (spoiled | bad_row))]
+        of_table = found.refused & (found.status != Status.KIND)
+        of_pool = found.refused & (found.status == Status.KIND)
+        m.d.sync += unfinished.eq(split.o.ready & split.o.valid & user.segment.head & goes_on)
+        with m.If(split.o.ready):
+            m.d.sync += [
+                come.eq(split.o.valid), item.eq(user), keys.eq(found.key.row),
+                wrong.eq(found.refused | ~found.own | user.bad_length | bad),
+                # In the order of the counters.
+                reasons.eq(Cat(of_table, of_pool, ~found.refused & ~found.own,
+                               ~found.refused & found.own & user.bad_length,
+                               ~found.refused & found.own & ~user.bad_length)),
+            ]
+            with m.If(split.o.valid):
+                m.d.sync += [goes_on.eq(~user.segment.tail), spoiled.eq(bad)]
+        with m.If(take):
+            m.d.sync += requester.eq(item.origin.node)
         m.d.sync += [
             self.freed.valid.eq(take & item.beat_last), self.freed.node.eq(item.origin.node),
-            self.refused.valid.eq(drop | abort),
-            self.refused.node.eq(Mux(abort, requester, item.origin.node)),
+            self.refused.valid.eq(drop | unfinished),
+            self.refused.node.eq(Mux(unfinished, requester, item.origin.node)),
         ]
-        reason = data.View(data.StructLayout(dict.fromkeys(_REASONS, 1)), Signal(len(_REASONS)))
-        with m.If(found.status == Status.KIND):
-            m.d.comb += reason.bad_pool.eq(drop)
-        with m.Elif(found.refused):
-            m.d.comb += reason.bad_table.eq(drop)
-        with m.Elif(~found.own):
-            m.d.comb += reason.bad_owner.eq(drop)
-        with m.Elif(item.bad_length):
-            m.d.comb += reason.bad_length.eq(drop)
-        with m.Else():
-            m.d.comb += reason.bad_row.eq(drop)
-        count(m, self.counters, bags=good,
-              keys=Mux(good, found.key.row[:BagHead["keys"].width], 0),
-              **{name: reason[name] for name in _REASONS if name != "bad_length"},
-              bad_length=reason.bad_length | abort)
-
-
-_REASONS = [name for name in BAG_CHECK_COUNTERS.members if name.startswith("bad_")]
+        events = {name: drop & reason for name, reason in zip(_REASONS, reasons, strict=True)}
+        events["bad_length"] |= unfinished
+        count(m, self.counters, bags=good, keys=Mux(good, keys, 0), **events)
+        return ~come & ~self.freed.valid & ~self.refused.valid

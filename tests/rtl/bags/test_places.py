@@ -1,6 +1,7 @@
 """OwnerPlaces: a place for each bag, and its vector returns to the origin of its head."""
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -182,7 +183,7 @@ def test_bags_of_this_node_are_not_split():
     for bags, own in ((mine, True), (others, False)):
         assert [head for node, head in gpu.order if (node == OWN) == own] == [
             words_in(each)[0] for each in bags]
-    changes = sum((a[0] == OWN) != (b[0] == OWN) for a, b in zip(gpu.order, gpu.order[1:]))
+    changes = sum((a[0] == OWN) != (b[0] == OWN) for a, b in pairwise(gpu.order))
     assert changes > 20
 
 
