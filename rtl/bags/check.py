@@ -13,6 +13,7 @@ from rtl.formats import NODE_BITS, STEP_BITS, TABLE_BITS, BagHead, Status
 from rtl.keys.owner_split import OwnerSplit
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.layouts import AtNode, Freed
+from rtl.stream import CreditQueue
 
 __all__ = ["BAG_CHECK_COUNTERS", "BagCheck"]
 
@@ -22,9 +23,16 @@ _REASONS = list(BAG_CHECK_COUNTERS.members)[2:]
 
 _SEGMENTS = 512
 """Segments in the store. An unfinished bag has at most the 140 beats of a packet."""
+_AHEAD = 16
+"""Segments in the pipeline, or behind it in front of the store: each takes a place for 9 cycles."""
 _ORIGIN = data.StructLayout({"node": NODE_BITS, "step": STEP_BITS})
 _ITEM = data.StructLayout(
     {"segment": Segment, "origin": _ORIGIN, "wide": 1, "bad_length": 1, "beat_last": 1})
+_JUDGED = data.StructLayout({
+    "owned": OwnedSegment, "beat_last": 1, "keys": BagHead["keys"].width, "wrong": 1,
+    "reasons": len(_REASONS), "unfinished": 1})
+"""A segment, with the verdict on its bag so far: ``wrong``, and then the reason, one bit for each
+counter. ``unfinished``: the bag before it has no end."""
 
 
 class BagCheck(wiring.Component):
@@ -39,6 +47,8 @@ class BagCheck(wiring.Component):
     - ``bad_length``: no key; more than ``bag_words`` words; a part of a bag; or the words of the
       bag are not whole in one packet.
     - ``bad_row``: a row beyond the table.
+
+    Segments do not stall while they are judged: they enter with a place in the queue behind.
 
     A beat returns its credit after its last word, whatever its bags contain. A dropped bag has no
     answer. The order of bags is kept.
@@ -61,7 +71,8 @@ class BagCheck(wiring.Component):
     LATENCY = {
         ("beat with the tail of a bag", "the bag's first segment"):
             SegmentSplit.LATENCY["beat", "its first item"] + OwnerSplit.LATENCY["key", "its owner"]
-            + SegmentStore.LATENCY["commit", "its first segment"] + 1}
+            + CreditQueue.LATENCY["item", "the same item"]
+            + SegmentStore.LATENCY["commit", "its first segment"]}
     RATE = "1 segment per cycle; a dropped bag takes 1 cycle more, or 2 if its end is missing"
 
     def __init__(self, config: NicConfig):
@@ -80,6 +91,7 @@ class BagCheck(wiring.Component):
         m.submodules.items = items = SegmentSplit(_ORIGIN, self._most, plain=False)
         m.submodules.split = split = OwnerSplit(_ITEM, self._tables, bags=True)
         m.submodules.bounds = bounds = RowBounds()
+        m.submodules.queue = queue = CreditQueue(_JUDGED, _AHEAD)
         m.submodules.store = store = SegmentStore(_SEGMENTS, OwnedSegment)
         wiring.connect(m, store.o, wiring.flipped(self.o))
         beat, item, entry = items.i.payload, items.o.payload, split.i.payload
@@ -88,7 +100,9 @@ class BagCheck(wiring.Component):
             items.i.valid.eq(self.i.valid), self.i.ready.eq(items.i.ready),
             *(beat[name].eq(self.i.payload[name]) for name in ("data", "records", "last", "fresh")),
             beat.user.node.eq(self.i.payload.source), beat.user.step.eq(self.i.payload.step),
-            split.i.valid.eq(items.o.valid), items.o.ready.eq(split.i.ready),
+            split.i.valid.eq(items.o.valid & queue.free),
+            items.o.ready.eq(split.i.ready & queue.free),
+            queue.reserve.eq(items.o.valid & items.o.ready), split.o.ready.eq(1),
             entry.key.eq(item.record), entry.bag.eq(1),
             entry.user.segment.eq(item.segment), entry.user.origin.eq(item.user),
             entry.user.wide.eq(head.wide), entry.user.beat_last.eq(item.beat_last),
@@ -101,54 +115,56 @@ class BagCheck(wiring.Component):
             bounds.segment.eq(split.coming.segment), bounds.rows.eq(split.rows),
             bounds.wide.eq(split.coming.wide), bounds.enable.eq(split.moves),
         ]
-        decided = self._decide(m, split, bounds.bad, store)
-        m.d.comb += self.idle.eq(items.idle & split.idle & decided & store.idle)
+        self._judge(m, split, bounds.bad, queue)
+        quiet = self._decide(m, queue.o, store)
+        m.d.comb += self.idle.eq(items.idle & split.idle & queue.idle & quiet & store.idle)
         return m
 
-    def _decide(self, m: Module, split: OwnerSplit, bad_row: Value, store: SegmentStore) -> Value:
-        """Store the segments that leave ``split``, and commit or revoke their bags. Return whether
-        nothing moves."""
-        found, user = split.o.payload, split.o.payload.user
-        # The next segment to store, the verdict on its bag so far, and whether the bag before it
-        # has no end.
-        item, come = Signal(_ITEM, reset_less=True), Signal()
-        keys = Signal(BagHead["keys"].width, reset_less=True)
-        reasons, wrong = Signal(len(_REASONS), reset_less=True), Signal(reset_less=True)
-        unfinished = Signal()
+    def _judge(self, m: Module, split: OwnerSplit, bad_row: Value, queue: CreditQueue) -> None:
+        """Put the segments that leave ``split`` into ``queue``."""
+        found, item, judged = split.o.payload, split.o.payload.user, queue.i.payload
         # Of the last segment: its bag goes on; a row of its bag is bad.
-        goes_on, spoiled = Signal(), Signal(reset_less=True)
-        requester = Signal(NODE_BITS, reset_less=True)
-        take, tail, good, drop, bad = Signal(), Signal(), Signal(), Signal(), Signal()
-        m.d.comb += [
-            take.eq(come & ~unfinished & store.i.ready), split.o.ready.eq(~come | take),
-            store.i.valid.eq(come & ~unfinished), store.i.payload.segment.eq(item.segment),
-            store.i.payload.node.eq(item.origin.node), store.i.payload.step.eq(item.origin.step),
-            tail.eq(take & item.segment.tail), good.eq(tail & ~wrong), drop.eq(tail & wrong),
-            store.commit.eq(good), store.revoke.eq(drop | unfinished),
-            bad.eq(bad_row | (spoiled & ~user.segment.head)),
-        ]
-        of_table = found.refused & (found.status != Status.KIND)
+        goes_on, spoiled, bad = Signal(), Signal(reset_less=True), Signal()
         of_pool = found.refused & (found.status == Status.KIND)
-        m.d.sync += unfinished.eq(split.o.ready & split.o.valid & user.segment.head & goes_on)
-        with m.If(split.o.ready):
-            m.d.sync += [
-                come.eq(split.o.valid), item.eq(user), keys.eq(found.key.row),
-                wrong.eq(found.refused | ~found.own | user.bad_length | bad),
-                # In the order of the counters.
-                reasons.eq(Cat(of_table, of_pool, ~found.refused & ~found.own,
-                               ~found.refused & found.own & user.bad_length,
-                               ~found.refused & found.own & ~user.bad_length)),
-            ]
-            with m.If(split.o.valid):
-                m.d.sync += [goes_on.eq(~user.segment.tail), spoiled.eq(bad)]
-        with m.If(take):
-            m.d.sync += requester.eq(item.origin.node)
-        m.d.sync += [
-            self.freed.valid.eq(take & item.beat_last), self.freed.node.eq(item.origin.node),
-            self.refused.valid.eq(drop | unfinished),
-            self.refused.node.eq(Mux(unfinished, requester, item.origin.node)),
+        owned = ~found.refused & found.own
+        m.d.comb += [
+            bad.eq(bad_row | (spoiled & ~item.segment.head)), queue.i.valid.eq(split.o.valid),
+            judged.owned.segment.eq(item.segment), judged.owned.node.eq(item.origin.node),
+            judged.owned.step.eq(item.origin.step), judged.beat_last.eq(item.beat_last),
+            judged.keys.eq(found.key.row), judged.unfinished.eq(item.segment.head & goes_on),
+            judged.wrong.eq(~owned | item.bad_length | bad),
+            # In the order of the counters.
+            judged.reasons.eq(Cat(found.refused & ~of_pool, of_pool, ~found.refused & ~found.own,
+                                  owned & item.bad_length, owned & ~item.bad_length)),
         ]
-        events = {name: drop & reason for name, reason in zip(_REASONS, reasons, strict=True)}
-        events["bad_length"] |= unfinished
-        count(m, self.counters, bags=good, keys=Mux(good, keys, 0), **events)
-        return ~come & ~self.freed.valid & ~self.refused.valid
+        with m.If(split.o.valid):
+            m.d.sync += [goes_on.eq(~item.segment.tail), spoiled.eq(bad)]
+
+    def _decide(self, m: Module, queued, store: SegmentStore) -> Value:
+        """Store the segments of stream ``queued``, and commit or revoke their bags. Return whether
+        nothing moves."""
+        item, segment = queued.payload, queued.payload.owned.segment
+        # The bag without an end was revoked.
+        done, abort = Signal(), Signal()
+        requester = Signal(NODE_BITS, reset_less=True)
+        take, good, drop = Signal(), Signal(), Signal()
+        m.d.comb += [
+            abort.eq(queued.valid & item.unfinished & ~done),
+            store.i.valid.eq(queued.valid & ~abort), store.i.payload.eq(item.owned),
+            queued.ready.eq(store.i.ready & ~abort), take.eq(store.i.valid & store.i.ready),
+            good.eq(take & segment.tail & ~item.wrong), drop.eq(take & segment.tail & item.wrong),
+            store.commit.eq(good), store.revoke.eq(drop | abort),
+        ]
+        m.d.sync += [
+            self.freed.valid.eq(take & item.beat_last), self.freed.node.eq(item.owned.node),
+            self.refused.valid.eq(drop | abort),
+            self.refused.node.eq(Mux(abort, requester, item.owned.node)),
+        ]
+        with m.If(abort):
+            m.d.sync += done.eq(1)
+        with m.Elif(take):
+            m.d.sync += [done.eq(0), requester.eq(item.owned.node)]
+        events = {name: drop & reason for name, reason in zip(_REASONS, item.reasons, strict=True)}
+        events["bad_length"] |= abort
+        count(m, self.counters, bags=good, keys=Mux(good, item.keys, 0), **events)
+        return Value.cast(~self.freed.valid & ~self.refused.valid)

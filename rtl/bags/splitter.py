@@ -88,10 +88,7 @@ class SegmentSplit(wiring.Component):
         rest, record = Signal(_SIZE_BITS), Signal(RECORD_BITS, reset_less=True)
         plain, begins, long = Signal(), Signal(), Signal()
         keys, goes_on = Signal(BagHead["keys"].width, reset_less=True), Signal()
-        m.d.comb += [
-            final.eq(stop == beat.records),
-            goes_on.eq((rest != 0) & ~beat.last & ~beats[-2].fresh),
-        ]
+        m.d.comb += goes_on.eq((rest != 0) & ~beat.last & ~beats[-2].fresh)
         with m.If(comes):
             # The first item of the next beat.
             more = beats[-2].records
@@ -99,15 +96,15 @@ class SegmentSplit(wiring.Component):
             m.d.comb += [begin.eq(Mux(rest > more, more, rest)), left.eq(rest - begin)]
             m.d.sync += first.eq(0)
             with m.If(goes_on):
-                m.d.sync += [stop.eq(begin), rest.eq(left), begins.eq(0)]
+                m.d.sync += [stop.eq(begin), rest.eq(left), begins.eq(0), final.eq(rest >= more)]
             with m.Else():
                 m.d.sync += [*self._start(ahead[0], beats[-2], 0, stop, rest, record, plain, long),
-                             begins.eq(1)]
+                             begins.eq(1), final.eq(ahead[0].final)]
         with m.Elif(taken & ~final):
             # The next item of the beat.
             items = data.ArrayLayout(ahead[0].shape(), RECORDS_PER_BEAT)
             chosen = data.View(items, Cat(here))[stop[:3]]
-            m.d.sync += [first.eq(stop), begins.eq(1),
+            m.d.sync += [first.eq(stop), begins.eq(1), final.eq(chosen.final),
                          *self._start(chosen, beat, stop[:3], stop, rest, record, plain, long)]
 
         self._give(m, output.i.payload, beat, first, stop, rest, record, plain, begins, long, final,
@@ -118,7 +115,7 @@ class SegmentSplit(wiring.Component):
         """Return the end of an item at each position of the beat in the last but one stage."""
         found = []
         layout = data.StructLayout({"stop": range(RECORDS_PER_BEAT + 1), "rest": _SIZE_BITS,
-                                    "plain": 1, "long": 1})
+                                    "final": 1, "plain": 1, "long": 1})
         for p in range(RECORDS_PER_BEAT):
             word = data.View(QueryBag, beats[0].data.word_select(p, RECORD_BITS))
             parts = data.StructLayout({"pairs": _SIZE_BITS, "halves": _SIZE_BITS,
@@ -147,7 +144,7 @@ class SegmentSplit(wiring.Component):
                     # 3: the end in this beat, and the rest behind it.
                     end.stop.eq(Mux(sized > there, beats[2].records, p + sized[:4])),
                     end.rest.eq(Mux(sized > there, sized - there, 0)),
-                    end.plain.eq(kept), end.long.eq(long),
+                    end.final.eq(sized >= there), end.plain.eq(kept), end.long.eq(long),
                 ]
             found.append(end)
         return found
