@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from amaranth.hdl import Cat, Module, Mux, ShapeLike, Signal, Value
+from amaranth.hdl import C, Cat, Module, Mux, ShapeLike, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -15,7 +15,7 @@ __all__ = ["SegmentSplit"]
 _STAGES = 3
 """Cycles in which the size of an item at each position of a beat is computed."""
 _SIZE_BITS = 12
-"""Bits of the size of an item. The size of a bag that is too long is the largest number, which
+"""Bits of the size of an item. The rest of a bag that is too long is the largest number, which
 exceeds every packet."""
 
 
@@ -65,7 +65,8 @@ class SegmentSplit(wiring.Component):
         beats = [self.i.payload] + [Signal(self._beat, name=f"beat{k}", reset_less=True)
                                     for k in range(_STAGES + 1)]
         valids = [self.i.valid] + [Signal(name=f"valid{k}") for k in range(_STAGES + 1)]
-        beat, busy, final, advance, taken = beats[-1], valids[-1], Signal(), Signal(), Signal()
+        beat, busy, final = beats[-1], valids[-1], Signal(init=1)
+        advance, taken = Signal(), Signal()
         m.d.comb += [
             taken.eq(busy & output.i.ready), output.i.valid.eq(busy),
             advance.eq(~busy | (output.i.ready & final)), self.i.ready.eq(advance),
@@ -85,29 +86,37 @@ class SegmentSplit(wiring.Component):
 
         # The item that leaves: its words, the rest of its bag in later beats, and its record.
         first, stop = Signal(range(RECORDS_PER_BEAT)), Signal(range(RECORDS_PER_BEAT + 1))
-        rest, record = Signal(_SIZE_BITS), Signal(RECORD_BITS, reset_less=True)
+        size, rest, record = Signal.like(stop), Signal(_SIZE_BITS), Signal(
+            RECORD_BITS, reset_less=True)
         plain, begins, long = Signal(), Signal(), Signal()
         keys, goes_on = Signal(BagHead["keys"].width, reset_less=True), Signal()
-        m.d.comb += goes_on.eq((rest != 0) & ~beat.last & ~beats[-2].fresh)
-        with m.If(comes):
-            # The first item of the next beat.
-            more = beats[-2].records
-            begin, left = Signal.like(stop), Signal.like(rest)
-            m.d.comb += [begin.eq(Mux(rest > more, more, rest)), left.eq(rest - begin)]
-            m.d.sync += first.eq(0)
-            with m.If(goes_on):
-                m.d.sync += [stop.eq(begin), rest.eq(left), begins.eq(0), final.eq(rest >= more)]
+        more, left, load = beats[-2].records, Signal(signed(_SIZE_BITS + 1)), Signal()
+        items = data.ArrayLayout(ahead[0].shape(), RECORDS_PER_BEAT)
+        chosen = data.View(items, Cat(here))[stop[:3]]
+        m.d.comb += [
+            goes_on.eq((rest != 0) & ~beat.last & ~beats[-2].fresh), left.eq(rest - more),
+            # Without a beat, ``final`` is 1, so registers decide whether the beat goes on.
+            load.eq(Mux(final, valids[-2] & (~busy | output.i.ready), taken)),
+        ]
+        with m.If(load):
+            m.d.sync += [first.eq(Mux(final, 0, stop)), begins.eq(~final | ~goes_on)]
+            with m.If(final & goes_on):
+                # The bag in the next beat.
+                begin = Mux(left[-1], rest, more)
+                m.d.sync += [stop.eq(begin), size.eq(begin), rest.eq(Mux(left[-1], 0, left)),
+                             final.eq(~left[-1])]
             with m.Else():
-                m.d.sync += [*self._start(ahead[0], beats[-2], 0, stop, rest, record, plain, long),
-                             begins.eq(1), final.eq(ahead[0].final)]
-        with m.Elif(taken & ~final):
-            # The next item of the beat.
-            items = data.ArrayLayout(ahead[0].shape(), RECORDS_PER_BEAT)
-            chosen = data.View(items, Cat(here))[stop[:3]]
-            m.d.sync += [first.eq(stop), begins.eq(1), final.eq(chosen.final),
-                         *self._start(chosen, beat, stop[:3], stop, rest, record, plain, long)]
+                # The first item of the next beat, or the next item of this one.
+                end = Mux(final, ahead[0], chosen)
+                word = beat.data.word_select(stop[:3], RECORD_BITS)
+                end = data.View(items.elem_shape, end)
+                m.d.sync += [
+                    stop.eq(end.stop), size.eq(end.size), rest.eq(end.rest), plain.eq(end.plain),
+                    long.eq(end.long), final.eq(end.final),
+                    record.eq(Mux(final, beats[-2].data[:RECORD_BITS], word)),
+                ]
 
-        self._give(m, output.i.payload, beat, first, stop, rest, record, plain, begins, long, final,
+        self._give(m, output.i.payload, beat, first, size, rest, record, plain, begins, long, final,
                    keys, taken)
         return m
 
@@ -115,60 +124,60 @@ class SegmentSplit(wiring.Component):
         """Return the end of an item at each position of the beat in the last but one stage."""
         found = []
         layout = data.StructLayout({"stop": range(RECORDS_PER_BEAT + 1), "rest": _SIZE_BITS,
-                                    "final": 1, "plain": 1, "long": 1})
+                                    "size": range(RECORDS_PER_BEAT + 1), "final": 1,
+                                    "plain": 1, "long": 1})
         for p in range(RECORDS_PER_BEAT):
             word = data.View(QueryBag, beats[0].data.word_select(p, RECORD_BITS))
-            parts = data.StructLayout({"pairs": _SIZE_BITS, "halves": _SIZE_BITS,
-                                       "weights": _SIZE_BITS, "plain": 1, "over": 1})
+            parts = data.StructLayout({
+                "most": _SIZE_BITS, "more": _SIZE_BITS, "plain": 1, "over": 1})
             part = Signal(parts, name=f"part{p}", reset_less=True)
             size = Signal(_SIZE_BITS + 2, name=f"size{p}")
             sized = Signal(_SIZE_BITS, name=f"sized{p}", reset_less=True)
             kept, long = (Signal(name=f"{name}{p}", reset_less=True) for name in ("plain", "long"))
             end, there = Signal(layout, name=f"end{p}", reset_less=True), Signal(4)
+            left, beyond = Signal(signed(_SIZE_BITS + 1), name=f"left{p}"), Signal()
             pairs = (word.keys + 1) >> 1
             m.d.comb += [
-                size.eq(part.pairs + part.halves + part.weights + 1),
-                there.eq(beats[2].records - p),
+                # The lowest bits carry 1, for the head.
+                size.eq((Cat(C(1, 1), part.most) + Cat(C(1, 1), part.more))[1:]),
+                there.eq(beats[2].records - p), left.eq(sized - there),
+                beyond.eq(long | ~left[-1]),
             ]
             is_bag = ((word.kind == RecordKind.KEY_END) & word.bag) if self._plain else 1
             with m.If(advance):
                 m.d.sync += [
-                    # 1: the parts of the size.
-                    part.pairs.eq(pairs), part.over.eq(pairs >> _SIZE_BITS - 1 != 0),
-                    part.halves.eq(Mux(word.wide, word.keys >> 1, 0)),
-                    part.weights.eq(Mux(word.weighted, pairs, 0)), part.plain.eq(~is_bag),
+                    # 1: two numbers whose sum is :func:`rtl.formats.words_of`.
+                    part.most.eq(Mux(word.wide | word.weighted, word.keys, pairs)),
+                    part.more.eq(Mux(word.weighted, Mux(word.wide, pairs, word.keys[0]), 0)),
+                    part.over.eq(pairs >> _SIZE_BITS - 1 != 0), part.plain.eq(~is_bag),
                     # 2: the size.
-                    sized.eq(Mux(part.plain, 1, Mux(
-                        part.over | (size > self._most), (1 << _SIZE_BITS) - 1, size))),
+                    sized.eq(Mux(part.plain, 1, size)),
                     long.eq(~part.plain & (part.over | (size > self._most))), kept.eq(part.plain),
                     # 3: the end in this beat, and the rest behind it.
-                    end.stop.eq(Mux(sized > there, beats[2].records, p + sized[:4])),
-                    end.rest.eq(Mux(sized > there, sized - there, 0)),
-                    end.final.eq(sized >= there), end.plain.eq(kept), end.long.eq(long),
+                    end.stop.eq(Mux(beyond, beats[2].records, p + sized[:4])),
+                    end.size.eq(Mux(beyond, there, sized[:4])),
+                    end.rest.eq(Mux(long, (1 << _SIZE_BITS) - 1, Mux(left[-1], 0, left))),
+                    end.final.eq(beyond), end.plain.eq(kept), end.long.eq(long),
                 ]
             found.append(end)
         return found
 
-    def _start(self, end, beat, place, stop, rest, record, plain, long) -> list:
-        """Return the statements that make the item at ``place`` of ``beat`` the next one."""
-        return [stop.eq(end.stop), rest.eq(end.rest), plain.eq(end.plain), long.eq(end.long),
-                record.eq(beat.data.word_select(place, RECORD_BITS))]
-
-    def _give(self, m: Module, o, beat, first, stop, rest, record, plain, begins, long, final,
+    def _give(self, m: Module, o, beat, first, size, rest, record, plain, begins, long, final,
               keys, taken) -> None:
         """Output the item, and count the keys that remain."""
         head, segment = data.View(BagHead, record), o.segment
         held, rows = Signal.like(keys), Signal(range(2 * RECORDS_PER_BEAT + 1))
+        after = Signal(signed(len(keys) + 1))
         words = Signal(range(RECORDS_PER_BEAT + 1))
         m.d.comb += [
-            segment.words.eq(beat.data), segment.first.eq(first), segment.size.eq(stop - first),
+            segment.words.eq(beat.data), segment.first.eq(first), segment.size.eq(size),
             segment.head.eq(begins & ~plain), segment.tail.eq((rest == 0) | o.cut),
             held.eq(Mux(begins, head.keys, keys)), segment.keys.eq(Mux(plain, 0, held)),
-            words.eq(segment.size - begins), rows.eq(Mux(head.wide, words, words << 1)),
+            words.eq(size - begins), rows.eq(Mux(head.wide, words, words << 1)),
             o.record.eq(record), o.plain.eq(plain), o.long.eq(long),
-            o.cut.eq((rest != 0) & final & beat.last), o.beat_last.eq(final),
+            after.eq(held - rows), o.cut.eq((rest != 0) & final & beat.last), o.beat_last.eq(final),
         ]
         if "user" in self._beat.members:
             m.d.comb += o.user.eq(beat.user)
         with m.If(taken):
-            m.d.sync += keys.eq(Mux(rows < held, held - rows, 0))
+            m.d.sync += keys.eq(Mux(after[-1], 0, after))
