@@ -1,11 +1,11 @@
-"""Search of the places of owner-pooled bags: a place has one bag at a time, and the first vector for
-a place, and no other, returns to the origin of its bag.
+"""Search of the places of owner-pooled bags: a place has one bag at a time, and only the first
+vector for a place returns to the origin of its bag.
 
 There are two places, and vectors of one beat of one bit. Bags of any length arrive at any time, and
 vectors for places that exist or not. The solver picks a bag: its head has node 1, all others have
 node 0. The skid buffers are wires, and the queue behind the landing rows has two places
-(``test_streams``, ``test_credit_queue``). The search covers the first cycles, in which a place is
-used again; no answer without bound in 200 seconds.
+(``test_streams``, ``test_credit_queue``). The search covers the first cycles, in which places
+are used again.
 """
 
 from types import SimpleNamespace
