@@ -23,8 +23,7 @@ class SegmentStore(wiring.Component):
 
     Ports
     -----
-    i, o: streams of ``shape``. ``i`` also pauses in the cycle after a
-        ``revoke``.
+    i, o: streams of ``shape``. ``i`` also pauses in the cycle after a ``revoke``.
     commit, revoke: never both in a cycle.
     full: the RAM is full; the other reason that ``i`` is not ready.
     level: segments in the RAM, committed or not.
