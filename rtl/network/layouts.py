@@ -6,7 +6,7 @@ from rtl.config import BEAT_BITS
 from rtl.formats import CREDIT_BITS, NODE_BITS, RecordBeat, Request, TaggedBeat
 
 __all__ = ["AtNode", "CountedBeat", "Credit", "Freed", "FreedBeats", "LookupItem", "PacketBeat",
-           "ReceivedHeader", "received_header", "received_vector"]
+           "received_header", "received_vector"]
 
 
 LookupItem = data.StructLayout({"request": Request, "beat_last": 1})
@@ -27,6 +27,10 @@ Credit = data.StructLayout({"valid": 1, "node": NODE_BITS, "value": CREDIT_BITS}
 PacketBeat = data.StructLayout({"item": BEAT_BITS, "last": 1})
 """A beat of a complete and valid packet, header beat first."""
 
+CountedBeat = data.StructLayout({"beat": RecordBeat, "count": 16})
+"""A beat of a packet of records followed by values. ``records`` is 0 in beats of values. ``count``
+is the number of records from this beat on; at the first beat, of the whole packet."""
+
 
 def received_header(bags: bool = False) -> data.StructLayout:
     """Layout of the event that a valid packet from ``source`` arrived. Its header acknowledges
@@ -35,14 +39,6 @@ def received_header(bags: bool = False) -> data.StructLayout:
     return data.StructLayout({
         "valid": 1, "source": NODE_BITS, "credit": CREDIT_BITS, "gradient": 1,
         **({"bag": 1} if bags else {})})
-
-
-ReceivedHeader = received_header()
-"""The event without owner pooling of bags."""
-
-CountedBeat = data.StructLayout({"beat": RecordBeat, "count": 16})
-"""A beat of a packet of records followed by values. ``records`` is 0 in beats of values. ``count``
-is the number of records from this beat on; at the first beat, of the whole packet."""
 
 
 def received_vector(origin: int) -> data.StructLayout:

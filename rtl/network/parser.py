@@ -2,7 +2,7 @@
 
 from contextlib import nullcontext
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -286,7 +286,7 @@ class PacketParser(wiring.Component):
     def _hand_out(self, m: Module, received) -> None:
         """Output vectors at the port of their kind."""
         beat, origin = received.payload.beat, received.payload.origin
-        network, own, of_bag = self._edge == "network", origin, None
+        network, own, of_bag = self._edge == "network", origin, C(0)
         if self._bags:
             own, of_bag = origin[:-1], origin[-1]
         # Ports, and whether a beat is for them; the only port without owner pooling takes all.

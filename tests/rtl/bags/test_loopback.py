@@ -45,7 +45,7 @@ class Wire(Elaboratable):
         wiring.connect(m, self.mux.payload_out, self.assembler.payload)
         wiring.connect(m, self.assembler.o, self.reception.i)
         m.d.comb += [
-            self.vectors.time.eq(self.bags.time), self.bags.window.eq(200),
+            self.vectors.time.eq(self.bags.time), self.bags.window.eq(0x4000),
             self.assembler.node.eq(SENDER), self.reception.node.eq(RECEIVER),
             self.reception.nodes.eq(4), self.vectors.vector_beats.eq(2),
             self.reception.vector_beats.eq(2),
@@ -86,7 +86,7 @@ def test_all_bags_and_vectors_arrive(gap, stall):
              "last": k - 1} for v in vectors for k in (1, 2)], stall=gap),
         receiver(wire.reception.bag_vectors, seen_vectors, 2 * len(vectors), stall=stall),
         background=[watch, follow_time(wire.bags),
-                    receiver(wire.reception.bags, beats, 1 << 30, stall=stall)])
+                    receiver(wire.reception.bags, beats, 1 << 30, stall=stall)], limit=20_000)
     packets, words = [], []
     for beat in beats:
         assert beat["source"] == SENDER

@@ -328,7 +328,7 @@ def test_every_count_of_bags(framing, beats, packing):
                 64 * min(max(size, 0), check.longest + 1))).beats()
             good += not check.reasons(packet)
             packets.append(packet)
-    assert good >= 10
+    assert good >= 5
     check.run(packets)
 
 
