@@ -7,13 +7,13 @@ The path of a bag::
                                     |  bag_landing <- net_parser.bag_vectors
                                     |      +-> hold_buffer.remote
     net_parser.bags -> bag_receiver -> bag_check -+-> owner_places -> bag_lists -> host_tx
-                                    own bags -----+       ^  |
-                               host_parser.bag_vectors ---+  +-> bag_router -+-> hold_buffer.local
-                                                                             +-> bag_vectors -> net_tx
+                                    own bags -----+      ^  |
+                              host_parser.bag_vectors ---+  +-> bag_router -+-> hold_buffer.local
+                                                       net_tx <- bag_vectors +
 
-A bag at its requester waits for its step, a place of the hold buffer, an id and credit of its owner;
-at its owner for a place. A place waits only for the GPU and ``net_tx``, or, for a bag of this node,
-for the hold buffer, which has a place for its vector.
+A bag at its requester waits for its step, a place of the hold buffer, an id and credit of its
+owner; at its owner for a place. A place waits only for the GPU and ``net_tx``, or, for a bag of
+this node, for the hold buffer, which has a place for its vector.
 """
 
 from types import SimpleNamespace

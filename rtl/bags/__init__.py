@@ -8,8 +8,6 @@ from rtl.bags.places import OwnerPlaces
 from rtl.bags.pool import BagPool
 from rtl.bags.receiver import BagReceiver
 from rtl.bags.sender import BagSender
-from rtl.bags.places import OwnerPlaces
-from rtl.bags.receiver import BagReceiver
 from rtl.bags.splitter import SegmentSplit
 from rtl.bags.store import SegmentStore
 from rtl.bags.unpacker import BagUnpacker
@@ -17,5 +15,3 @@ from rtl.bags.word_store import WordStore
 
 __all__ = ["BagCheck", "BagLanding", "BagPackager", "BagPool", "BagReceiver", "BagSender",
            "BagUnpacker", "OwnerPlaces", "RowBounds", "SegmentSplit", "SegmentStore", "WordStore"]
-__all__ = ["BagCheck", "BagReceiver", "BagUnpacker", "OwnerPlaces", "RowBounds", "SegmentSplit",
-           "SegmentStore"]
