@@ -24,7 +24,6 @@ def test_tables_that_pool_at_the_requester_are_noted(requester):
     assert requester["notes"] == [] and requester["bags"] is None
 
 
-@pytest.mark.thorough  # its NIC has places for bags
 @pytest.mark.parametrize("changes", [{"nodes": 1}, {"nodes": 2, "copied_rows": 20_000_000},
                                      {"nodes": 1, "settings": ("completions=true",)}])
 def test_a_node_with_all_rows_pools_all_bags(requester, changes):
