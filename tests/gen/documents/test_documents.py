@@ -166,8 +166,20 @@ def test_members_of_a_docstring():
     assert members["dot_units"].endswith("0 omits the dot interaction.")
 
 
-@pytest.mark.parametrize("which, trains", [("kaggle", False), ("training", True)])
-def test_diagram(which, trains, request):
+@pytest.fixture(scope="module")
+def linked():
+    return documents("tiny", ["link=true"])
+
+
+@pytest.fixture(scope="module")
+def bags():
+    return documents("tiny", ["owner_bags=16"])
+
+
+@pytest.mark.parametrize("which, options", [
+    ("kaggle", (False, False, False)), ("training", (True, False, False)),
+    ("linked", (False, True, False)), ("bags", (False, False, True))])
+def test_diagram(which, options, request):
     """Each line is of Mermaid's grammar; arrows are the streams, between nodes that are defined."""
     text = request.getfixturevalue(which)["nic.md"]
     [block] = re.findall(r"^```mermaid\nflowchart TB\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
@@ -184,7 +196,7 @@ def test_diagram(which, trains, request):
     streams = [(drivers[source] if port == drivers.get(source) else
                 source if port == source else f"{source}.{port}", target)
                for source, ports, target in edges for port in ports.split("<br/>")]
-    assert sorted(streams) == sorted(channel_map(trains).items())
+    assert sorted(streams) == sorted(channel_map(*options).items())
 
 
 def test_resources(training, kaggle):
