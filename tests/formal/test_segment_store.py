@@ -12,7 +12,7 @@ from tests.mutants import variant
 def segments(store: type, depth: int) -> Bench:
     """Return a bench that counts segments, independent of pointers and RAM."""
     bench = Bench()
-    m, dut = bench.m, store(depth)
+    m, dut = bench.m, store(depth, 1)
     m.submodules.dut = dut
     entered, left = bench.source(dut.i), bench.sink(dut.o, "o")
     m.d.comb += [dut.commit.eq(bench.free(name="commit")), dut.revoke.eq(bench.free(name="revoke"))]
@@ -53,7 +53,7 @@ def segments(store: type, depth: int) -> Bench:
 
 @pytest.mark.parametrize("depth", [2, 3])
 def test_segment_store(depth):
-    verdict = prove(segments(variant(SegmentStore, Segment=1), depth))
+    verdict = prove(segments(SegmentStore, depth))
     assert verdict.holds, verdict
 
 
@@ -69,4 +69,4 @@ def test_segment_store(depth):
 ], ids=["not-taken-back", "stays-full", "never-full", "old-start", "written-over", "shown-early",
         "places-lost", "never-committed"])
 def test_broken_segment_store(old, new):
-    assert not prove(segments(variant(SegmentStore, (old, new), Segment=1), 3)).holds
+    assert not prove(segments(variant(SegmentStore, (old, new)), 3)).holds
