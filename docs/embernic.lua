@@ -12,6 +12,8 @@ local OPCODES = {
   [0x04] = "STEPS",
   [0x05] = "LINK",
   [0x06] = "PROBE",
+  [0x07] = "BAGS",
+  [0x08] = "BAG_VECTORS",
   [0x10] = "QUERIES",
   [0x11] = "GPU_VECTORS",
   [0x12] = "DENSE_VECTORS",
@@ -22,6 +24,7 @@ local OPCODES = {
   [0x17] = "STEP_OPEN",
   [0x18] = "FLUSHED",
   [0x19] = "READ_DATA",
+  [0x1a] = "GPU_BAGS",
   [0x20] = "LOOKUP_REQUESTS",
   [0x21] = "POOLED",
   [0x22] = "ERRORS",
@@ -40,6 +43,7 @@ local OPCODES = {
   [0x2f] = "READ",
   [0x30] = "INDEX",
   [0x31] = "READ_ROWS",
+  [0x32] = "BAG_LISTS",
 }
 
 local ember = Proto("embernic", "EmberNIC")

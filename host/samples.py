@@ -127,6 +127,15 @@ class Samples:
                        self.bag_lengths[start:stop], self.tables[first:last],
                        self.rows[first:last])
 
+    def of_tables(self, kept: np.ndarray) -> "Samples":
+        """Return the samples with the bags of some tables only; keys keep their table numbers.
+
+        kept: whether to keep each table: bool ``[tables]``.
+        """
+        keys = kept[self.tables]
+        return Samples(self.dense, self.labels, np.ascontiguousarray(self.bag_lengths[:, kept]),
+                       self.tables[keys], self.rows[keys])
+
     def shares(self, nodes: int) -> "list[Samples]":
         """Return the share of each of ``nodes``, as views of this chunk."""
         bounds = accumulate(share_sizes(len(self), nodes), initial=0)

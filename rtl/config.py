@@ -134,6 +134,12 @@ class NicConfig:
         results of a beat; 0 omits the dot interaction.
     unique_keys: keys of a step's share in the table that finds repeats for unique delivery; 0 omits
         the table.
+    owner_bags: bags of owner-pooled tables that may wait for the GPU of this node at once, each
+        with a landing row; and as many of this node's bags may wait for other nodes. 0 omits owner
+        pooling, and the two fields below are unused.
+    bag_segments: segments of bags that may wait to leave, each the words of a bag in one beat;
+        bounds the bags of a sample.
+    owner_bag_beats: beats of bags that all requesters together may send ahead (owner's credits).
     completion_slots: steps that may be open to the host at once; each has a word in GPU memory.
     link: NICs acknowledge packets, and send them again until then (:mod:`rtl.network.link`).
     training: gradients are reduced and rows updated; otherwise the fields below are unused.
@@ -176,6 +182,9 @@ class NicConfig:
     interaction_vectors: int = 27
     dot_units: int = 13
     unique_keys: int = 4096
+    owner_bags: int = 0
+    bag_segments: int = 1024
+    owner_bag_beats: int = 1024
     completion_slots: int = 16
     link: bool = False
     training: bool = False
@@ -236,6 +245,7 @@ class NicConfig:
         _in_range("interaction_vectors", self.interaction_vectors, 2, 64)
         _in_range("dot_units", self.dot_units, 0, LANES)
         self._check_unique()
+        self._check_bags()
         self._check_training()
         if self.lookup_beats < self.nodes * 2:
             raise ValueError(f"lookup_beats must be at least 2 for each of {self.nodes} nodes, "
@@ -256,6 +266,20 @@ class NicConfig:
         if self.unique_keys % self.unique_ways or 0 < self.unique_keys < least:
             raise ValueError(f"unique_keys must be 0 or a multiple of {self.unique_ways}, at least "
                              f"{least}, not {self.unique_keys!r}")
+
+    def _check_bags(self) -> None:
+        """Raise for an invalid size of owner pooling."""
+        if self.owner_bags != 0:
+            _in_range("owner_bags", self.owner_bags, 16, 4096)
+            _power_of_two("owner_bags", self.owner_bags)
+        for name, low, by in (("bag_segments", 32, ""),
+                              ("owner_bag_beats", max(16, 4 * self.nodes), f"nodes {self.nodes}")):
+            _in_range(name, getattr(self, name), low, 16384, by)
+            _power_of_two(name, getattr(self, name))
+        for name in ("training", "link"):
+            if self.owner_bags and getattr(self, name):
+                raise ValueError(f"{name} must be False with owner_bags {self.owner_bags}, "
+                                 "not True")
 
     def _check_training(self) -> None:
         """Raise for an invalid size of the gradient path."""
@@ -313,6 +337,24 @@ class NicConfig:
         """
         share = self.lookup_beats // self.nodes
         return max(1, share - share // 8)
+
+    @property
+    def optional(self) -> tuple[bool, bool, bool]:
+        """Whether the NIC has the streams of training, of a reliable link, and of owner-pooled
+        bags, as :func:`rtl.links.links` takes them."""
+        return self.training, self.link, self.owner_bags > 0
+
+    @property
+    def bag_window(self) -> int:
+        """Beats of bags that each requester may have in flight to one owner; see
+        ``lookup_window``."""
+        share = self.owner_bag_beats // self.nodes
+        return share - share // 8
+
+    @property
+    def bag_words(self) -> int:
+        """Words of the longest bag that pools at its owner, with its head: a packet's."""
+        return 8 * min(self.net_payload_beats, self.query_beats // 2, self.bag_window)
 
     @property
     def gradient_credits(self) -> int:

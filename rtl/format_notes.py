@@ -59,6 +59,15 @@ FIELDS = {
     "StateRecord.landing": "number of the requesting row, modulo 2^16",
     "kind": "kind of record",
     "QueryRecord.kind": "RecordKind: KEY, KEY_END or EMPTY",
+    "bag": "1: the head of a bag that pools at its owner, a QueryBag; else 0",
+    "QueryBag.kind": "RecordKind: KEY_END",
+    "keys": "keys of the bag, at least 1",
+    "wide": "1: a row uses a word of 64 bits; 0: two rows share it",
+    "weighted": "1: the weights of the keys follow the rows",
+    "part": "0, reserved for bags that are longer than a packet",
+    "more": "0, likewise",
+    "BagHead.landing": "between NICs: id of the bag at its requester, and above it the lap, the "
+                       "number of uses of the id; towards the host: place at the owner",
     "GradientRecord.kind": "RecordKind: KEY or KEY_END; EMPTY ends the step",
     "SampleRecord.kind": "RecordKind: SAMPLE",
     "StepRecord.kind": "StepKind",
@@ -99,6 +108,8 @@ FIELDS = {
     "ResultPartTag.last": "the result ends with this packet",
     "ResultPartTag.status": "Status of the result that ends, 0 if it is valid",
     "valid": "1: the table exists",
+    "pool": "PoolPlace of its bags; used with owner_bags",
+    "mean": "0, reserved for the pooling of its bags",
     "reserved0": "0",
     "owner": "first, or only, node that owns rows",
     "owners": "number of nodes that own rows, starting with owner",
@@ -148,6 +159,8 @@ class Packet(NamedTuple):
 
 
 _VECTORS = "the vectors, float32, back to back; vectors of 4 or 8 values share beats"
+_BAGS = ("rows and weights of the bag; bags follow each other; a bag is whole in its packet; count "
+         "is the number of words of 64 bits")
 _VALUES = "a beat of float32 for each record; vectors of 4 or 8 values share beats"
 
 PACKETS = {
@@ -160,6 +173,9 @@ PACKETS = {
                         "sequence + k has arrived; count is 8"),
     Opcode.PROBE: Packet("NIC to NIC", "", "a beat of zeros; count is 8. The receiver only "
                          "acknowledges it"),
+    Opcode.BAGS: Packet("NIC to NIC", "BagHead", _BAGS),
+    Opcode.BAG_VECTORS: Packet("NIC to NIC", "", "a tag beat of 32 landings of 16 bits, 0 beyond "
+                               f"the vectors; {_VECTORS}"),
     Opcode.QUERIES: Packet("host to NIC", "QueryRecord", "samples, each a SampleRecord and then its"
                            " slots; a sample may continue in the next packet"),
     Opcode.GPU_VECTORS: Packet("host to NIC", "", "tag beats, 32 miss ids of 16 bits each; "
@@ -175,6 +191,8 @@ PACKETS = {
     Opcode.FLUSHED: Packet("host to NIC", "FlushRecord"),
     Opcode.READ_DATA: Packet("host to NIC", "", "the bytes read: the payload of a GPU_VECTORS "
                              "packet"),
+    Opcode.GPU_BAGS: Packet("host to NIC", "", "tag beats, 32 places of 16 bits each; the sums of "
+                            f"the bags: {_VECTORS}"),
     Opcode.LOOKUP_REQUESTS: Packet("NIC to host", "LookupRecord"),
     Opcode.POOLED: Packet("NIC to host", "PooledTag", _VECTORS),
     Opcode.ERRORS: Packet("NIC to host", "ErrorRecord"),
@@ -196,6 +214,7 @@ PACKETS = {
     Opcode.READ: Packet("NIC to host", "ReadRecord"),
     Opcode.INDEX: Packet("NIC to host", "IndexRecord"),
     Opcode.READ_ROWS: Packet("NIC to host", "RowReadRecord"),
+    Opcode.BAG_LISTS: Packet("NIC to host", "BagHead", _BAGS),
 }
 """Packets by opcode. A beat has eight records; unused places and lanes are zero."""
 

@@ -29,14 +29,17 @@ __all__ = [
     "LANDING_BITS", "NODE_BITS", "NO_INDEX", "NO_SAMPLE", "OFFSET_BITS", "READ_UNIT",
     "RECORDS_PER_BEAT", "RECORD_BITS", "ROW_BITS", "SAMPLES_PER_BEAT", "SAMPLE_BITS",
     "SEQUENCE_BITS", "STEP_BITS",
-    "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS", "VERSION", "Beat", "CompletionRecord", "DenseRecord",
-    "DenseSlot", "DescriptorKind", "EmberHeader", "ErrorRecord", "FlushRecord", "FrameInfo",
+    "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS", "VERSION", "BagHead", "Beat", "CompletionRecord",
+    "DenseRecord", "DenseSlot", "DescriptorKind", "EmberHeader", "ErrorRecord", "FlushRecord",
+    "FrameInfo",
     "GradientBeat", "GradientRecord", "HeaderBeat", "HoldSlot", "HostFrame", "HostHeaderBeat",
     "IndexRecord", "IndexTag", "InteractionMode", "Key", "LookupRecord", "Opcode", "OptimizerMode",
-    "OutgoingPartial", "OutgoingRecord", "PartialRecord", "PeerBeat", "PooledTag", "QueryRecord",
+    "OutgoingPartial", "OutgoingRecord", "PartialRecord", "PeerBeat", "PoolPlace", "PooledTag",
+    "QueryBag", "QueryRecord",
     "RawBeat", "ReadRecord", "RecordBeat", "RecordKind", "ReductionLevel", "Refused", "Request",
     "ResultPartTag", "RowReadRecord", "SampleRecord", "ScatterTag", "StateRecord", "Status",
     "StepKind", "StepOpenRecord", "StepRecord", "TableDescriptor", "TaggedBeat", "VectorBeat",
+    "hold_slot", "words_of",
 ]
 
 VERSION = 1
@@ -79,6 +82,8 @@ class Opcode(IntEnum):
     STEPS = 0x04
     LINK = 0x05
     PROBE = 0x06
+    BAGS = 0x07
+    BAG_VECTORS = 0x08
     QUERIES = 0x10
     GPU_VECTORS = 0x11
     DENSE_VECTORS = 0x12
@@ -89,6 +94,7 @@ class Opcode(IntEnum):
     STEP_OPEN = 0x17
     FLUSHED = 0x18
     READ_DATA = 0x19
+    GPU_BAGS = 0x1A
     LOOKUP_REQUESTS = 0x20
     POOLED = 0x21
     ERRORS = 0x22
@@ -107,6 +113,7 @@ class Opcode(IntEnum):
     READ = 0x2F
     INDEX = 0x30
     READ_ROWS = 0x31
+    BAG_LISTS = 0x32
 
 
 class InteractionMode(IntEnum):
@@ -200,6 +207,15 @@ class DescriptorKind(IntEnum):
     """A copy at every node."""
 
 
+class PoolPlace(IntEnum):
+    """Node that adds the vectors of a table's bags."""
+
+    REQUESTER = 0
+    """The node of the sample: rows travel."""
+    OWNER = 1
+    """The node of the rows: a vector for each bag travels."""
+
+
 Beat = data.StructLayout({"data": BEAT_BITS, "keep": BEAT_BITS // 8, "last": 1, "err": 1})
 """A beat of a packet at an edge of the NIC; ``err`` is the MAC's verdict, valid with ``last``."""
 
@@ -237,8 +253,20 @@ DenseRecord = data.StructLayout({"sample": SAMPLE_BITS, "landing": LANDING_BITS,
 as its tag."""
 
 QueryRecord = data.StructLayout(
-    {"row": ROW_BITS, "table": TABLE_BITS, "kind": 2, "reserved": 14})
-"""A slot of a sample; ``kind`` is a :class:`RecordKind`."""
+    {"row": ROW_BITS, "table": TABLE_BITS, "kind": 2, "bag": 1, "reserved": 13})
+"""A slot of a sample; ``kind`` is a :class:`RecordKind`. A KEY_END with ``bag`` is a
+:data:`QueryBag`."""
+
+_BAG = {"keys": 16, "wide": 1, "weighted": 1, "part": 8, "more": 1, "reserved0": 9}
+
+BagHead = data.StructLayout(_BAG | {"table": TABLE_BITS, "landing": LANDING_BITS})
+"""Head of a bag that pools at its owner. ``keys`` rows follow in slot order, two per word of 64
+bits, or one if ``wide``. If ``weighted``, as many weights follow, binary32, two per word
+(:func:`words_of`). ``landing``: the bag's id and lap; for the GPU a place of the owner. ``part``
+and ``more`` are 0."""
+
+QueryBag = data.StructLayout(_BAG | {"table": TABLE_BITS, "kind": 2, "bag": 1, "reserved1": 13})
+"""The same as a slot of a sample: ``kind`` is KEY_END, ``bag`` is 1."""
 
 GradientRecord = data.StructLayout(
     {"row": ROW_BITS, "table": TABLE_BITS, "kind": 2, "reserved": 14})
@@ -315,13 +343,16 @@ number of the slot in it; the number of samples, consecutive, with slots in the 
 ``last``, the last of them ends here."""
 
 TableDescriptor = data.StructLayout({
-    "valid": 1, "kind": 2, "reserved0": 5, "owner": NODE_BITS, "owners": NODE_BITS, "reserved1": 8,
+    "valid": 1, "kind": 2, "pool": 1, "mean": 1, "reserved0": 3, "owner": NODE_BITS,
+    "owners": NODE_BITS, "reserved1": 8,
     "rows_low": 32,
     "rows_high": 4, "reserved2": 12, "column_first": COLUMN_BITS, "column_count": COLUMN_BITS,
     "base": 64,
 })
-"""Location of the rows of a table: five 32-bit words. ``base``: address of the table in GPU memory,
-in bytes from a common base, if the NIC reads rows itself (:class:`rtl.rings.RowReads`)."""
+"""Location of the rows of a table: five 32-bit words. ``pool`` is a :class:`PoolPlace`, for NICs
+with ``owner_bags``; ``mean`` is reserved for the pooling of the table. ``base``: address of the
+table in GPU memory, in bytes from a common base, if the NIC reads rows itself
+(:class:`rtl.rings.RowReads`)."""
 
 Request = data.StructLayout({
     "key": Key, "landing": LANDING_BITS, "node": NODE_BITS, "step": STEP_BITS,
@@ -373,17 +404,41 @@ OutgoingPartial = data.StructLayout(
     {"destination": NODE_BITS, "step": STEP_BITS, "record": PartialRecord, "data": BEAT_BITS})
 """A beat of a gradient or a row on the way to a packet."""
 
-HoldSlot = data.StructLayout({"kind": 2, "sample": 32, "step": STEP_BITS, "last": 1})
-"""A slot to be reserved: its :class:`RecordKind`, and ``last`` at the end of its sample."""
+
+def hold_slot(bags: bool) -> data.StructLayout:
+    """Layout of a slot to be reserved: its :class:`RecordKind`, and ``last`` at the end of its
+    sample.
+
+    With ``bags``, a slot may be a bag that its owner has pooled. ``keys``: its number of keys, 0 in
+    the slot of a key. ``mean``: mean bit of its table.
+    """
+    return data.StructLayout(
+        {"kind": 2, "sample": 32, "step": STEP_BITS, "last": 1}
+        | ({"keys": BagHead["keys"].width, "mean": 1} if bags else {}))
+
+
+HoldSlot = hold_slot(False)
+"""The slot of a key, in NICs without owner-pooled bags."""
 
 DenseSlot = data.StructLayout({"sample": SAMPLE_BITS, "step": STEP_BITS})
 """A sample whose dense vector must be requested once a place is reserved for it."""
+
+
+def words_of(keys, wide, weighted):
+    """Return the words of 64 bits behind the head of a bag of ``keys`` keys.
+
+    The arguments are integers or numpy arrays; ``wide`` and ``weighted`` are 0 or 1.
+    """
+    pairs = (keys + 1) >> 1
+    return pairs + wide * (keys >> 1) + weighted * pairs
+
 
 assert EmberHeader.size == 176 and HeaderBeat.size == BEAT_BITS
 assert LookupRecord.size == QueryRecord.size == SampleRecord.size == ErrorRecord.size == RECORD_BITS
 assert StepOpenRecord.size == CompletionRecord.size == FlushRecord.size == RECORD_BITS
 assert IndexRecord.size == RowReadRecord.size == RECORD_BITS and HostHeaderBeat.size == BEAT_BITS
 assert DenseRecord.size == GradientRecord.size == RECORD_BITS and TableDescriptor.size == 160
+assert BagHead.size == QueryBag.size == RECORD_BITS
 assert PartialRecord.size == StepRecord.size == StateRecord.size == RECORD_BITS
 assert PooledTag.size == ResultPartTag.size == IndexTag.size == BEAT_BITS
 assert unsigned(RECORD_BITS * RECORDS_PER_BEAT).width == BEAT_BITS

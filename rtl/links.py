@@ -4,14 +4,14 @@ The table wires the blocks (:mod:`rtl.nic`) and names what the probes show
 (:mod:`rtl.monitor.channels`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from amaranth.hdl import Cat, Module, Value
 
 from rtl.formats import FrameInfo, Key, LookupRecord
 
-__all__ = ["LINKS", "TRAINING_LINKS", "Link", "join", "links", "port_at"]
+__all__ = ["BAG_LINKS", "LINKS", "TRAINING_LINKS", "Link", "join", "links", "port_at"]
 
 
 class Link(NamedTuple):
@@ -176,15 +176,59 @@ RELIABLE_LINKS = (
 """The streams of a reliable link; they replace the streams of the same sources."""
 
 
-def links(training: bool, linked: bool = False) -> tuple[Link, ...]:
-    """Return the links of a NIC; ``linked``: with a reliable link to its peers."""
+BAG_LINKS = (
+    # Requester: bags to their owners, their vectors to the reserved places.
+    Link("query_checker.segments", "bag_sender.segments"),
+    Link("dispatcher.bags", "bag_sender.starts"),
+    Link("bag_landing.id", "bag_sender.id"),
+    Link("bag_sender.o", "bag_packager.i"),
+    Link("bag_sender.own", "owner_places.own"),
+    Link("net_parser.bag_vectors", "bag_landing.vectors"),
+    Link("remote_cache.vectors", "bag_landing.cached"),
+    Link("bag_landing.o", "hold_buffer.remote"),
+    # Owner: bags to the GPU, their vectors to the requesters.
+    Link("net_parser.bags", "bag_receiver.i"),
+    Link("bag_receiver.o", "bag_check.i"),
+    Link("bag_check.o", "owner_places.foreign"),
+    Link("owner_places.o", "bag_lists.i"),
+    Link("host_parser.bag_vectors", "owner_places.vectors"),
+    Link("owner_places.answers", "bag_router.i"),
+    Link("bag_router.remote", "bag_vectors.i"),
+    Link("vector_router.local", "local_arbiter.i.0"),
+    Link("bag_router.local", "local_arbiter.i.1"),
+    Link("local_arbiter.o", "hold_buffer.local"),
+)
+"""The streams of bags that pool at their owner, besides those to the muxes; they replace the
+streams of the same sources."""
+
+
+def links(training: bool, linked: bool = False, bags: bool = False) -> tuple[Link, ...]:
+    """Return the links of a NIC.
+
+    ``linked``: with a reliable link to its peers; ``bags``: with bags that pool at their owner.
+    """
     own = (*LINKS, *TRAINING_LINKS) if training else LINKS
-    if not linked:
-        return own
-    passed = {link.source for link in RELIABLE_LINKS}
-    probes = (Link(f"link_probes.{part}", f"net_mux.{part}.{2 + training}")
-              for part in ("headers", "payload"))
-    return (*(link for link in own if link.source not in passed), *RELIABLE_LINKS, *probes)
+    if linked:
+        own = (*_without(own, RELIABLE_LINKS), *RELIABLE_LINKS,
+               *_to_mux("link_probes", "net_mux", 2 + training))
+    if bags:
+        at = 2 + training + linked
+        own = (*_without(own, BAG_LINKS), *BAG_LINKS, *_to_mux("bag_packager", "net_mux", at),
+               *_to_mux("bag_vectors", "net_mux", at + 1),
+               *_to_mux("bag_lists", "host_mux", 8 + training, _to_host))
+    return own
+
+
+def _without(own: Iterable[Link], others: Iterable[Link]) -> Iterator[Link]:
+    """Return the links whose source is not that of another."""
+    replaced = {link.source for link in others}
+    return (link for link in own if link.source not in replaced)
+
+
+def _to_mux(block: str, mux: str, port: int, fields=None) -> tuple[Link, Link]:
+    """Return the links of a packager to a mux."""
+    return (Link(f"{block}.headers", f"{mux}.headers.{port}", fields),
+            Link(f"{block}.payload", f"{mux}.payload.{port}"))
 
 
 def port_at(parts: dict[str, Any], place: str) -> Any:

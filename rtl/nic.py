@@ -114,6 +114,7 @@ from rtl.network import (
     VectorRouter,
 )
 from rtl.network.link.receiver import LINK_RECEIVER_COUNTERS
+from rtl.nic_bags import bag_blocks, bag_credits, bag_routers, connect_bags
 from rtl.nic_control import control, watch
 from rtl.nic_edges import guard_edges, report_state
 from rtl.nic_link import await_deadline, connect_link, link_blocks
@@ -169,15 +170,16 @@ class SmartNic(wiring.Component):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
         self.config = config
+        opcodes = {"training": config.training, "bags": config.owner_bags > 0}
         self._blocks = {
-            "host_receiver": FrameReceiver(config, "host", training=config.training),
-            "host_parser": PacketParser(config, "host", training=config.training),
-            "net_receiver": FrameReceiver(config, config.net_framing, training=config.training,
-                                          link=config.link),
-            "net_parser": PacketParser(config, "network", training=config.training),
+            "host_receiver": FrameReceiver(config, "host", **opcodes),
+            "host_parser": PacketParser(config, "host", **opcodes),
+            "net_receiver": FrameReceiver(config, config.net_framing, link=config.link, **opcodes),
+            "net_parser": PacketParser(config, "network", **opcodes),
             "query_checker": QueryChecker(config),
             "delivery": ShareDelivery(config),
-            "dispatcher": Dispatcher(config.nodes if config.training else 1),
+            "dispatcher": Dispatcher(config.nodes if config.training else 1,
+                                     bags=config.owner_bags > 0),
             "remote_cache": RemoteCache(config),
             "lookup_packager": RecordPackager(
                 config.nodes, config.net_payload_beats, Opcode.LOOKUPS, True,
@@ -211,6 +213,8 @@ class SmartNic(wiring.Component):
         }
         if config.link:
             self._blocks |= link_blocks(config)
+        if config.owner_bags:
+            self._blocks |= bag_blocks(config)
         counters = {name: block.counters.shape() for name, block in self._blocks.items()
                     if hasattr(block, "counters")}
         if config.training:
@@ -227,7 +231,7 @@ class SmartNic(wiring.Component):
             "csr": self._csr.signature.members["csr"], "rst": In(1),
             "time": In(32), "idle": Out(1), "swept": Out(1), "working": Out(1),
             "tap": Out(stream.Signature(Access)),
-            "channels": Out(channel_state(config.training, config.link)),
+            "channels": Out(channel_state(*config.optional)),
         } | ({"waits": Out(1), "deadline": Out(32)} if config.link else {}))
 
     def elaborate(self, platform) -> Module:
@@ -236,12 +240,15 @@ class SmartNic(wiring.Component):
         csr, own, requests = self._csr, StreamFIFO(Request, REQUEST_FIFO), Arbiter(Request, 2)
         router, pooled = VectorRouter(), PooledRouter()
         credits = CreditCounter(self.config.nodes, 2 + self.config.link)
-        net_mux = PacketMux(2 + self.config.training + self.config.link)
-        host_mux = PacketMux(8 + self.config.training, HostFrame)
+        training, linked, bags = self.config.optional
+        net_mux = PacketMux(2 + training + linked + 2 * bags)
+        host_mux = PacketMux(8 + training + bags, HostFrame)
         parts = {**self._blocks, "request_fifo": own, "request_arbiter": requests,
                  "vector_router": router, "pooled_router": pooled, "net_mux": net_mux,
-                 "host_mux": host_mux}
+                 "host_mux": host_mux, **(bag_routers() if bags else {})}
         everything = {**parts, "csr_block": csr, "lookup_credits": credits}
+        if bags:
+            everything["bag_credits"] = bag_credits(self.config)
         root, quiet = reset_root(m, self.rst)
         branches = [ResetBranch(block, root) for block in everything.values()]
         for name, branch in zip(everything, branches):
@@ -251,7 +258,7 @@ class SmartNic(wiring.Component):
         ends = {**everything, **{edge: getattr(self, edge) for edge in _EDGES},
                 **{edge: guard.o if edge == "host_rx" else guard.i
                    for edge, guard in guards.items()}}
-        for link in links(self.config.training, self.config.link):
+        for link in links(training, linked, bags):
             join(m, link, ends, held=quiet if link.source in _EDGES else None)
         m.d.comb += [
             blocks.net_parser.header.eq(blocks.net_receiver.header),
@@ -265,9 +272,11 @@ class SmartNic(wiring.Component):
                          blocks.gpu_rings):
             # Every packet to the host carries the credit of the queries consumed.
             m.d.comb += packager.credit.eq(blocks.query_checker.consumed)
-        if self.config.training:
+        if training:
             connect_training(m, blocks)
-        if self.config.link:
+        if bags:
+            connect_bags(m, blocks, everything["bag_credits"])
+        if linked:
             connect_link(m, self.config, blocks, csr, credits)
         sent, leaves = host_mux.header_out, Signal()
         m.d.comb += [

@@ -55,6 +55,12 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
         give("training_path", **{name: getattr(csr, name) for name in _TRAINING_PORTS})
         give("dispatcher", training=csr.training, overtake=csr.overtake)
         give("query_checker", training=csr.training)
+    if config.owner_bags:
+        keepers.append("bag_check")
+        give("bag_packager", timeout=csr.bag_timeout, window=csr.bag_window)
+        give("bag_lists", batch=csr.bag_batch, timeout=csr.request_timeout)
+        give("bag_receiver", share=csr.bag_share)
+        give("bag_vectors", timeout=csr.vector_timeout)
     # The base of a table is written with its other words, whose blocks drive ``write_ready``.
     for name in (*keepers, "row_reads"):
         give(name, **{port: getattr(csr, f"table_{port}") for port in _DESCRIPTOR_PORTS})
@@ -145,10 +151,10 @@ def watch(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict,
           nic: wiring.Component) -> None:
     """Expose the state of ``nic``: streams of its ``parts`` and edges, and outstanding answers."""
     blocks, streams = SimpleNamespace(**parts), {}
-    for name in channel_map(config.training, config.link):
+    for name in channel_map(*config.optional):
         part, _, port = name.partition(".")
         streams[name] = getattr(parts[part], port) if port else getattr(nic, part)
-    m.submodules.channel_probe = probe = ChannelProbe(streams, config.training, config.link)
+    m.submodules.channel_probe = probe = ChannelProbe(streams, *config.optional)
     wiring.connect(m, probe.now, wiring.flipped(nic.channels))
     wiring.connect(m, probe.kept, csr.channels)
     m.d.comb += csr.lookup_next_node.eq(blocks.lookup_packager.next_node)

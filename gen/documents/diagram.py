@@ -4,23 +4,21 @@ from collections.abc import Mapping
 
 from amaranth.lib import wiring
 
-from rtl.monitor.channels import channel_map
-
 __all__ = ["diagram_markdown"]
 
 _EDGES = {"net_tx": "net_assembler", "host_tx": "host_assembler"}
 """Block that drives each output of the NIC. An input of the NIC is a node of the diagram."""
 
 
-def diagram_markdown(name: str, training: bool, blocks: Mapping[str, wiring.Component],
-                     note: str) -> str:
+def diagram_markdown(name: str, channels: Mapping[str, str],
+                     blocks: Mapping[str, wiring.Component], note: str) -> str:
     """Return ``nic.md``: a node for each block, and an arrow for each pair of connected blocks.
 
-    training: whether the NIC has the gradient path.
+    channels: streams of the NIC, see :func:`rtl.monitor.channels.channel_map`.
     blocks: components by name. Other nodes are outside the NIC, or join, split or queue streams.
     """
     streams: dict[tuple[str, str], list[str]] = {}
-    for channel, target in channel_map(training).items():
+    for channel, target in channels.items():
         source, _, port = channel.partition(".")
         streams.setdefault((_EDGES.get(source, source), target), []).append(port or source)
     nodes = dict.fromkeys(node for edge in streams for node in edge)

@@ -20,7 +20,7 @@ _CODES = (formats.RecordKind, formats.Status, formats.StepKind, formats.Reductio
 
 def record_layouts() -> list[str]:
     """Return the names of the layouts of packet payloads, in source order."""
-    used = {packet.records for packet in PACKETS.values()} | {"SampleRecord"}
+    used = {packet.records for packet in PACKETS.values()} | {"QueryBag", "SampleRecord"}
     return [name for name, value in vars(formats).items()
             if isinstance(value, data.StructLayout) and name in used]
 

@@ -13,6 +13,7 @@ from gen.documents.resources import resources_markdown
 from gen.documents.timing import timing_markdown
 from gen.documents.wire_format import wire_format_markdown
 from rtl.config import preset
+from rtl.monitor.channels import channel_map
 
 __all__ = ["documents", "renew_command"]
 
@@ -53,7 +54,7 @@ def documents(config: str, settings: Sequence[str] = (),
         "registers.json": registers_json(name, registers),
         "wire-format.md": wire_format_markdown(note),
         "latency.md": latency_markdown(name, blocks, note),
-        "nic.md": diagram_markdown(name, sizes.training, blocks, note),
+        "nic.md": diagram_markdown(name, channel_map(*sizes.optional), blocks, note),
     }
     sets = "".join(f" --set {setting}" for setting in settings)
     for field, given in (("report", report), ("timing", timing),

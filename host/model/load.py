@@ -9,7 +9,7 @@ from host.toml.schema import read_toml
 from rtl.config import ROW_BITS, TABLE_BITS
 
 __all__ = ["AVAZU_ROWS", "KAGGLE_ROWS", "MODELS", "TERABYTE_ROWS", "TableFile", "load_model",
-           "model_files", "model_names"]
+           "model_files", "model_names", "table_names"]
 
 KAGGLE_ROWS = (
     1460, 583, 10131227, 2202608, 305, 24, 12517, 633, 3, 93145, 5683, 8351593, 3194, 27, 14992,
@@ -155,9 +155,23 @@ def load_model(name_or_path: "str | Path | Model") -> Model:
     name = str(name_or_path)
     if name in MODELS:
         return MODELS[name]
-    if name in model_names():
-        return read_toml(str(_folder() / f"{name}.toml"), _ModelFile).model
-    if _is_file(name):
-        return read_toml(name, _ModelFile).model
+    if (file := _model_file(name)) is not None:
+        return file.model
     raise ValueError(f"model must be one of {', '.join(model_names())} or a TOML file, "
                      f"not {name!r}")
+
+
+def table_names(name_or_path: "str | Path | Model") -> tuple[str, ...]:
+    """Return the name of each table in the file of a model; empty for a model without table names.
+    """
+    name = str(name_or_path)
+    file = None if isinstance(name_or_path, Model) or name in MODELS else _model_file(name)
+    return () if file is None else tuple(
+        table.name for table in file.tables for _ in range(table.count))
+
+
+def _model_file(name: str) -> _ModelFile | None:
+    """Return the content of a model file, shipped or the user's; None without such a file."""
+    if name in model_names() and name not in MODELS:
+        return read_toml(str(_folder() / f"{name}.toml"), _ModelFile)
+    return read_toml(name, _ModelFile) if _is_file(name) else None

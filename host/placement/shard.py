@@ -11,7 +11,14 @@ from host.model import Model
 from host.placement.deal import Rule, given_owners
 from host.samples import KEY_ROW_BITS, Samples
 from host.wire.layouts import pack
-from rtl.formats import NODE_BITS, ROW_BITS, TABLE_BITS, DescriptorKind, TableDescriptor
+from rtl.formats import (
+    NODE_BITS,
+    ROW_BITS,
+    TABLE_BITS,
+    DescriptorKind,
+    PoolPlace,
+    TableDescriptor,
+)
 from rtl.keys.hash_columns import COLUMNS, KEY_BITS
 
 __all__ = ["OWNER_BITS", "Placement", "ShardPlan", "foreign_keys", "hash_tables", "key_hash"]
@@ -51,6 +58,8 @@ class Placement:
 
     ``kind`` TABLE: all rows at ``owner``. ROW: hashed over ``owners`` nodes, starting at ``owner``.
     REPLICATED: a copy at every node. ``values``: relative size of a row, by which rules balance.
+    ``pool``: node that adds the vectors of a bag. ``mean``: whether bags pool to their mean, for
+    NICs that pool each table in its own way.
     """
 
     kind: DescriptorKind
@@ -58,6 +67,8 @@ class Placement:
     owner: int = 0
     owners: int = 1
     values: int = 1
+    pool: PoolPlace = PoolPlace.REQUESTER
+    mean: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,7 +81,7 @@ class ShardPlan:
     ------
     ValueError
         A table is split by columns, which is not supported, or refers to nodes beyond the cluster
-        or rows beyond the descriptor.
+        or rows beyond the descriptor. A table with hashed rows pools at its owner.
     """
 
     nodes: int
@@ -90,6 +101,9 @@ class ShardPlan:
             if not 1 <= table.rows < 1 << ROW_BITS:
                 raise ValueError(f"rows of table {number} must be between 1 and "
                                  f"{(1 << ROW_BITS) - 1}, not {table.rows!r}")
+            if table.pool == PoolPlace.OWNER and table.kind == DescriptorKind.ROW:
+                raise ValueError(f"table {number} must pool at the requester, not at the owner: "
+                                 f"its rows are hashed over {table.owners} nodes")
             most = min(self.nodes, (1 << NODE_BITS) - 1)
             if not 1 <= table.owners <= most:
                 raise ValueError(f"owners of table {number} must be between 1 and {most}, "
@@ -155,6 +169,32 @@ class ShardPlan:
             if is_small else table
             for table, is_small in zip(self.tables, small))).dealt_anew()
 
+    def with_pools(self, pools: Sequence[PoolPlace]) -> "ShardPlan":
+        """Return this plan with the place at which the bags of each table are pooled.
+
+        ``ValueError`` unless there is a place for each table, or if a table with hashed rows would
+        pool at its owner.
+        """
+        if len(pools) != len(self.tables):
+            raise ValueError(f"pools must have {len(self.tables)} places, one for each table, "
+                             f"not {len(pools)}")
+        return replace(self, tables=tuple(
+            replace(table, pool=pool) for table, pool in zip(self.tables, pools)))
+
+    @property
+    def owner_pooled(self) -> np.ndarray:
+        """The rows of each table that pools at its owner, 0 for other tables: int64 ``[tables]``.
+        """
+        return np.array([table.rows if table.pool == PoolPlace.OWNER else 0
+                         for table in self.tables], np.int64)
+
+    def own_pooled(self, node: int) -> np.ndarray:
+        """Return which tables pool at their owner, and have all rows at ``node``: bool
+        ``[tables]``."""
+        return (self.owner_pooled > 0) & np.array([
+            table.kind == DescriptorKind.REPLICATED or table.owner == node
+            for table in self.tables])
+
     def joined(self, gpus: int) -> "ShardPlan":
         """Return the plan of NICs that serve ``gpus`` consecutive nodes of this plan each.
 
@@ -177,7 +217,8 @@ class ShardPlan:
 
         rows = column("rows")
         return pack(TableDescriptor, len(self.tables), valid=1, kind=column("kind"),
-                    owner=column("owner"), owners=column("owners"),
+                    pool=column("pool"), mean=column("mean"), owner=column("owner"),
+                    owners=column("owners"),
                     rows_low=rows & 0xFFFFFFFF, rows_high=rows >> 32,
                     base=np.array(bases or [0] * len(self.tables), np.uint64))
 
@@ -214,13 +255,15 @@ class ShardPlan:
 
 
 def foreign_keys(plan: ShardPlan, samples: Samples, shares: Sequence[int]) -> int:
-    """Return the number of distinct foreign keys in the shares of all nodes.
+    """Return the number of distinct foreign keys in the shares of all nodes, without the keys of
+    owner-pooled tables, which are not looked up.
 
     shares: first sample of each node's share, then the number of samples.
     """
-    found = 0
+    found, looked_up = 0, plan.owner_pooled == 0
     for node, (first, last) in enumerate(pairwise(shares)):
         share = samples.slice(first, last)
-        foreign = plan.owner_of(share.tables, share.rows, node) != node
+        foreign = looked_up[share.tables] & (
+            plan.owner_of(share.tables, share.rows, node) != node)
         found += len(np.unique(share.keys[foreign]))
     return found

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from host.timing.clock import CYCLE_NS, cycles_of_us
 from host.toml.provenance import check_source
 
-__all__ = ["Gather", "GpuLookups", "GpuMlp", "GpuProfile", "LaunchThread"]
+__all__ = ["Gather", "GpuLookups", "GpuMlp", "GpuProfile", "LaunchThread", "MemoryClock"]
 
 T = TypeVar("T")
 
@@ -106,6 +106,12 @@ class GpuProfile:
         return max(row_bytes, self.access_bytes) / (
             self.memory_bandwidth_gb_s * self.gather_fraction * CYCLE_NS)
 
+    def cycles_of_bags(self, rows: int, bags: int, row_bytes: int) -> float:
+        """Return the cycles of memory bandwidth of ``bags`` that pool ``rows`` rows: the rows, an
+        index of 4 bytes for each, and a vector for each bag."""
+        return rows * self.cycles_per_row(row_bytes) + (4 * rows + bags * row_bytes) / (
+            self.memory_bandwidth_gb_s * self.stream_fraction * CYCLE_NS)
+
     def cycles_of_products(self, operations: int) -> float:
         """Return the cycles of ``operations`` float32 operations of matrix products."""
         return cycles_of_us(operations / (self.float32_tflops * self.gemm_fraction * 1e6))
@@ -157,24 +163,35 @@ class LaunchThread:
                 return
 
 
+@dataclass
+class MemoryClock:
+    """GPU memory that several kinds of gathers share. Member: ``free``, the cycle from which on its
+    bandwidth is free."""
+
+    free: float = 0.0
+
+
 class GpuLookups(Generic[T]):
     """Serves request lists: all lists that wait when stream and thread are free share a launch.
 
     The caller keeps the clock. It calls :meth:`arrive` when a list is in GPU memory, :meth:`finish`
     when a gather ends, and :meth:`start` when the ``thread`` is free again. Each returns the gather
     that starts then, if any. Without a thread, calls take time but do not wait for each other.
+    ``memory``: shared with other gathers; None for memory of its own.
     """
 
-    def __init__(self, profile: GpuProfile, row_bytes: int, thread: LaunchThread | None = None):
+    def __init__(self, profile: GpuProfile, row_bytes: int, thread: LaunchThread | None = None,
+                 memory: MemoryClock | None = None):
         if row_bytes < 1:
             raise ValueError(f"row_bytes must be at least 1, not {row_bytes!r}")
         self._thread = thread
         self._launch = cycles_of_us(profile.latency_us)
         self._kernel = cycles_of_us(profile.kernel_us)
         self._cycles_per_row = profile.cycles_per_row(row_bytes)
+        self._profile, self._row_bytes = profile, row_bytes
         self._free = profile.streams
-        self._waiting: deque[tuple[T, int]] = deque()
-        self._memory_free = 0.0
+        self._waiting: deque[tuple[T, int, int]] = deque()
+        self._memory = memory or MemoryClock()
         self.launches = 0
         self.rows = 0
         self.busy = 0.0
@@ -184,9 +201,10 @@ class GpuLookups(Generic[T]):
         """Minimum cycles between a list's arrival and its first vector."""
         return self._launch
 
-    def arrive(self, time: float, request: T, rows: int) -> Gather[T] | None:
-        """Accept a list of ``rows`` rows that arrives at ``time``."""
-        self._waiting.append((request, rows))
+    def arrive(self, time: float, request: T, rows: int, bags: int = 0) -> Gather[T] | None:
+        """Accept a list of ``rows`` rows that arrives at ``time``; the GPU pools them in ``bags``
+        bags, or returns each row if 0."""
+        self._waiting.append((request, rows, bags))
         return self.start(time)
 
     def finish(self, time: float) -> Gather[T] | None:
@@ -201,14 +219,16 @@ class GpuLookups(Generic[T]):
         self._free -= 1
         if self._thread:
             self._thread.take(time)
-        lists = tuple(request for request, _ in self._waiting)
-        rows = sum(count for _, count in self._waiting)
+        lists = tuple(request for request, _, _ in self._waiting)
+        rows, bags = (sum(each[part] for each in self._waiting) for part in (1, 2))
         self._waiting.clear()
         # Launches overlap, but share the memory; a kernel takes at least kernel_us.
         begun = time + self._launch
-        first = max(begun, self._memory_free)
-        self._memory_free = first + rows * self._cycles_per_row
-        end = max(begun + self._kernel, self._memory_free)
+        first = max(begun, self._memory.free)
+        self._memory.free = first + (
+            self._profile.cycles_of_bags(rows, bags, self._row_bytes) if bags else
+            rows * self._cycles_per_row)
+        end = max(begun + self._kernel, self._memory.free)
         self.launches += 1
         self.rows += rows
         self.busy += end - time

@@ -179,16 +179,36 @@ def share_end() -> np.ndarray:
         pack_records(QueryRecord, kind=RecordKind.EMPTY)))
 
 
-def query_packets(records: np.ndarray, *, node: int, step: int,
-                  payload_beats: int) -> list[np.ndarray]:
-    """Return QUERIES packets of ``records``, with at most ``payload_beats`` after the header."""
+def query_packets(records: np.ndarray, *, node: int, step: int, payload_beats: int,
+                  items: np.ndarray | None = None) -> list[np.ndarray]:
+    """Return QUERIES packets of ``records``, with at most ``payload_beats`` after the header.
+
+    items: places at which a packet may begin, ascending from 0; None for every place.
+
+    ``ValueError`` if the words from one place to the next exceed a packet.
+    """
     per_packet = payload_beats * RECORDS_PER_BEAT
+    cuts = list(range(0, len(records), per_packet)) if items is None else _cuts(
+        np.append(items, len(records)), per_packet)
     packets = []
-    for start in range(0, len(records), per_packet):
-        part = records[start:start + per_packet]
+    for start, end in zip(cuts, [*cuts[1:], len(records)]):
+        part = records[start:end]
         head = header_beat(Opcode.QUERIES, node=node, step=step, count=len(part))
         packets.append(np.concatenate((head, records_to_beats(part))))
     return packets
+
+
+def _cuts(items: np.ndarray, most: int) -> list[int]:
+    """Return the begins of packets of at most ``most`` words; the last item is the end."""
+    cuts, at = [], 0
+    while at < len(items) - 1:
+        cuts.append(int(items[at]))
+        end = int(np.searchsorted(items, cuts[-1] + most, side="right")) - 1
+        if end == at:
+            raise ValueError(f"words of a bag must be at most {most}, those of a packet, "
+                             f"not {items[at + 1] - cuts[-1]}")
+        at = end
+    return cuts
 
 
 def vectors_packet(head: np.ndarray, tags: np.ndarray, vectors: np.ndarray) -> np.ndarray:

@@ -12,7 +12,8 @@ from rtl.config import BEAT_BITS
 from rtl.memory import Ram
 from rtl.stream import CreditQueue, SkidBuffer
 
-__all__ = ["HITS_AHEAD", "VectorStore", "row_write_layout", "vector_beat_layout"]
+__all__ = ["BEATS_OUT", "HITS_AHEAD", "VectorStore", "landing_style", "row_write_layout",
+           "vector_beat_layout"]
 
 
 def vector_beat_layout(meta_shape, slots: int = 0) -> data.StructLayout:
@@ -29,6 +30,11 @@ def row_write_layout(slots: int, vector_beats: int) -> data.StructLayout:
     """Layout of a beat to write to a slot: its number in the vector, and its values."""
     return data.StructLayout({
         "slot": slot_bits(slots), "beat": range(max(2, vector_beats)), "data": BEAT_BITS})
+
+
+def landing_style(beats: int) -> str:
+    """Return the style of a RAM of landing rows of ``beats`` beats together."""
+    return "lutram" if beats <= 64 else "bram" if beats < 2048 else "uram"
 
 
 BEATS_OUT = 8
@@ -103,7 +109,7 @@ class VectorStore(wiring.Component):
             self._bits + self._lossy, self._rows * self._beats, style=self._style, latency=2)
         m.submodules.landing = landing = Ram(
             self._bits + self._lossy, landing_rows, latency=2,
-            style="lutram" if landing_rows <= 64 else "bram" if landing_rows < 2048 else "uram")
+            style=landing_style(landing_rows))
         m.submodules.queue = queue = CreditQueue(self._vector, BEATS_OUT)
         wiring.connect(m, queue.o, wiring.flipped(self.vectors))
 

@@ -89,7 +89,7 @@ class RegisterBlock(wiring.Component):
             if r.access == "rw" and r.name != "table_index" and not r.name.startswith("mac_base")}
         super().__init__({
             "csr": In(AxiLite), "counters": In(data.StructLayout(counters)),
-            "channels": In(channel_state(config.training, config.link)),
+            "channels": In(channel_state(*config.optional)),
             "lookup_next_node": In(NODE_BITS), "flushing": In(2),
             **({"link_given_up": In(config.nodes), "link_rejoins": Out(1),
                 "link_rejoining": In(1)} if config.link else {}),

@@ -27,6 +27,9 @@ FLUSHING = CHANNEL_BASE + 0xC0
 TABLE_WORDS = 5
 """32-bit words of a table descriptor."""
 
+_OF_BAGS = ("owner_bags", "bag_segments", "owner_bag_beats")
+"""Fields of a configuration that have registers only with owner pooling."""
+
 _ACCESS = {"ro": "read", "rw": "read and write", "wo": "write"}
 
 
@@ -109,7 +112,7 @@ def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> l
     registers += [
         Register(f"channel_{member}{k}", CHANNEL_BASE + 8 * k + 4 * at, len(names), "ro", 0,
                  f"{member} in this cycle, of the streams {', '.join(names)}, from bit 0 on")
-        for k, names in enumerate(channel_words(config.training, config.link))
+        for k, names in enumerate(channel_words(*config.optional))
         for at, member in enumerate(("valid", "ready"))]
     registers.append(Register(
         "lookup_next_node", NEXT_NODE, 8, "ro", 0,
@@ -136,6 +139,8 @@ def _configuration(config: NicConfig):
     """Yield name, value and description of each size, then of the policy, by its number."""
     for field in fields(config):
         value = getattr(config, field.name)
+        if field.name in _OF_BAGS and not config.owner_bags:
+            continue
         if isinstance(value, int):
             yield field.name, int(value), f"{field.name} of this configuration"
     numbers = ", ".join(f"{code} {name}" for name, code in POLICY_CODES.items())
@@ -157,7 +162,7 @@ def _identity(config: NicConfig, others: list[Register], configured: int,
         ("table_base", TABLE_BASE, "address of table_index, before the words of a descriptor"),
         ("table_words", TABLE_WORDS, "words of a table descriptor"),
         ("channel_base", CHANNEL_BASE, "address of the first word of stream states"),
-        ("channel_count", len(channel_map(config.training, config.link)),
+        ("channel_count", len(channel_map(*config.optional)),
          "number of streams, 32 per word"),
         ("register_count", len(others), "number of registers from config_base on"),
         ("register_map", map_fingerprint(others),

@@ -70,6 +70,8 @@ def controls(config: NicConfig) -> Iterator[tuple[str, int, int, int, int, str]]
     yield "mac_base_high", 16, 0x0245, 0, largest, "MAC address of node 0, bits 47 to 32"
     yield "ip_base", 32, 0x0A450000, 0, word, "IPv4 address of node 0"
     yield "udp_port", 16, 0x4853, 0, largest, "UDP port, source and destination"
+    if config.owner_bags:
+        yield from _bag_controls(config)
     if config.link:
         yield from _link_controls(config)
     if config.training:
@@ -104,6 +106,17 @@ def _ring_controls(config: NicConfig):
     yield "lists_consumed", 16, 0, 0, 0xFFFF, "lists that the GPU kernel has read, modulo 2^16"
     yield ("vectors_produced", 16, 0, 0, 0xFFFF,
            "vector slots that the GPU kernel has filled, modulo 2^16")
+
+
+def _bag_controls(config: NicConfig):
+    """Yield the registers of owner pooling, as :func:`controls` does."""
+    share, most = config.owner_bag_beats // config.nodes, config.owner_bag_beats
+    yield ("bag_window", 16, config.bag_window, config.bag_words // 8, most,
+           "beats of bags that may be in flight to one owner")
+    yield ("bag_share", 16, share, 1, most,
+           "beats of bags of one requester that may wait in this NIC")
+    yield "bag_timeout", 16, 64, 0, 0xFFFF, "cycles until an open packet of bags leaves"
+    yield "bag_batch", 16, 64, 1, 0xFFFF, "bags per list to the host"
 
 
 def _link_controls(config: NicConfig):

@@ -1,6 +1,6 @@
 """ShareDelivery: reduces a share to its distinct keys on the way to the dispatcher."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,7 +10,7 @@ from rtl.delivery.unique import UNIQUE_COUNTERS, UniqueFinder
 from rtl.formats import NO_SAMPLE, STEP_BITS, RecordKind
 from rtl.gateable import Gateable
 from rtl.monitor.counters import CounterLayout, count
-from rtl.query.checker import Slot
+from rtl.query.checker import Slot, slot_layout
 from rtl.stream import SkidBuffer
 
 __all__ = ["DELIVERY_COUNTERS", "ShareDelivery"]
@@ -58,9 +58,10 @@ class ShareDelivery(Gateable, wiring.Component):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
         self._finder = UniqueFinder(config) if config.unique_keys else None
+        slot = slot_layout(True) if config.owner_bags else Slot
         super().__init__({
-            "i": In(stream.Signature(Slot)), "o": Out(stream.Signature(Slot)),
-            "shares": Out(stream.Signature(Slot)),
+            "i": In(stream.Signature(slot)), "o": Out(stream.Signature(slot)),
+            "shares": Out(stream.Signature(slot)),
             "indices": Out(stream.Signature(SlotIndex)), "step_end": Out(1), "unique": In(1),
             "counters": Out(DELIVERY_COUNTERS), "idle": Out(1)})
 
@@ -81,7 +82,8 @@ class ShareDelivery(Gateable, wiring.Component):
         m.d.sync += passing.eq(~self.unique)
         cutting, cut = self._cut(m, finder, way)
         m.d.comb += [
-            finder.enable.eq(self.unique), slots.i.payload.eq(self.i.payload),
+            finder.enable.eq(self.unique),
+            slots.i.payload.eq(Value.cast(self.i.payload)[:Slot.size]),
             self.o.payload.eq(self.i.payload), self.o.valid.eq(self.i.valid & passing),
             slots.i.valid.eq(self.i.valid & ~passing),
             # Shares proceed while the dispatcher waits: repeats do not need it.

@@ -7,7 +7,7 @@ from rtl.interaction.hold_buffer import HoldBuffer
 from rtl.interaction.interaction import Interaction
 from rtl.interaction.pooled_router import PooledRouter
 from rtl.interaction.pooling import Pooler
-from rtl.interaction.records import PooledBeat, ResultBeat, SlotBeat, VectorInBeat
+from rtl.interaction.records import PooledBeat, ResultBeat, SlotBeat, VectorInBeat, slot_beat
 from rtl.interaction.result_frames import ResultFrames
 from rtl.interaction.results import ResultPackager
 from rtl.interaction.vector_flatten import VectorFlattener
@@ -15,5 +15,5 @@ from rtl.interaction.vector_flatten import VectorFlattener
 __all__ = [
     "Concatenator", "DenseRing", "DotInteraction", "HoldBuffer", "Interaction", "PooledBeat",
     "PooledRouter", "Pooler", "ResultBeat", "ResultFrames", "ResultPackager", "SlotBeat",
-    "VectorFlattener", "VectorInBeat",
+    "VectorFlattener", "VectorInBeat", "slot_beat",
 ]

@@ -10,7 +10,7 @@ from amaranth.utils import ceil_log2
 from rtl.config import BEAT_BITS
 from rtl.float import FLOAT_ADDER_LATENCY
 from rtl.formats import RecordKind
-from rtl.interaction.records import SlotBeat
+from rtl.interaction.records import slot_beat
 from rtl.memory import Ram
 from rtl.stream import Level
 
@@ -52,10 +52,11 @@ class BagRing(wiring.Component):
     beats: largest number of beats of a vector.
     depth: beats that the ring holds, a power of two of at least ``2 * beats``.
     bags: bags between their first beat in and ``left``, a power of two.
+    pooled: slots may be bags that their owner has pooled.
 
     Ports
     -----
-    i: stream of :data:`~rtl.interaction.records.SlotBeat`, whole vectors in slot order.
+    i: stream of :func:`~rtl.interaction.records.slot_beat`, whole vectors in slot order.
     bag: number of the bag of the item at ``i``.
     left: the oldest bag is finished; its number is free.
     vector_beats: beats of a vector; may change while the ring is empty, which is after ``left`` of
@@ -63,7 +64,8 @@ class BagRing(wiring.Component):
     coming: ``valid``, a beat leaves in the next cycle; ``slot``, its place in the round of turns,
         equal for beats that are added to each other; ``first``, as in ``o``.
     o: the beat that leaves: ``slot``; ``bag``; ``beat`` of the vector; ``first`` or ``last`` vector
-        of the bag; ``keys``, vectors of the bag up to this vector.
+        of the bag; ``keys``, vectors of the bag up to this vector, or the keys of a bag that its
+        owner has pooled.
     data: data of beat ``o``.
     stall: a beat could have left in the next cycle, but the thread of that turn has no vector,
         although other vectors wait.
@@ -73,14 +75,14 @@ class BagRing(wiring.Component):
     LATENCY = {("beat that ends a vector", "first beat out, if its thread's turn comes"): 4}
     RATE = "1 beat per cycle"
 
-    def __init__(self, beats: int, depth: int, bags: int):
-        self._beats, self._depth, self._bags = beats, depth, bags
+    def __init__(self, beats: int, depth: int, bags: int, *, pooled: bool = False):
+        self._beats, self._depth, self._bags, self._pooled = beats, depth, bags, pooled
         slot = range(max(2, round_slots(beats)))
         beat = data.StructLayout({
             "valid": 1, "slot": slot, "bag": range(bags), "beat": range(max(2, beats)),
             "first": 1, "last": 1, "keys": COUNT_BITS})
         super().__init__({
-            "i": In(stream.Signature(SlotBeat)), "bag": Out(range(bags)), "left": In(1),
+            "i": In(stream.Signature(slot_beat(pooled))), "bag": Out(range(bags)), "left": In(1),
             "vector_beats": In(range(beats + 1)),
             "coming": Out(data.StructLayout({"valid": 1, "slot": slot, "first": 1})),
             "o": Out(beat), "data": Out(BEAT_BITS), "stall": Out(1), "idle": Out(1),
@@ -230,12 +232,26 @@ class BagRing(wiring.Component):
             Cat(self.data, self.o.last).eq(ring.read_data), self.stall.eq(stalls[1]),
             self.idle.eq(~self._waiting.some & (beat == 0) & ~Cat(valid).any()),
         ]
+        if self._pooled:
+            self._count(m, picks[1].bag)
         # Before the state of the thread is read again.
         assert LOOP > CLOSED
         with m.If(self.o.valid & (self.o.beat == 0) & self.o.last):
             m.d.sync += active[readers[2]].eq(0)
         self._release(m, turn, closes, Mux(running, now.head, Mux(
             self._queued.some, self._start, committed)), (beat == 0) & ~valid[0])
+
+    def _count(self, m: Module, bag: Value) -> None:
+        """Give the keys of a bag that its owner has pooled, in the cycle after ``bag``."""
+        item, given = self.i.payload, data.StructLayout({"keys": COUNT_BITS, "some": 1})
+        m.submodules.counts = counts = Ram(given.size, self._bags, style="lutram")
+        count = data.View(given, counts.read_data)
+        m.d.comb += [
+            counts.write_en.eq(self.i.valid & self.i.ready), counts.write_addr.eq(self.bag),
+            counts.write_data.eq(Cat(item.keys, item.keys.any())), counts.read_addr.eq(bag),
+        ]
+        with m.If(count.some):
+            m.d.comb += self.o.keys.eq(count.keys)
 
     def _release(self, m: Module, turn: Value, closes: Value, position: Value,
                  rests: Value) -> None:

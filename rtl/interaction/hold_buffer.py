@@ -6,9 +6,9 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from rtl.config import NicConfig
-from rtl.formats import LANDING_BITS, HoldSlot, RecordKind, TaggedBeat, VectorBeat
+from rtl.formats import LANDING_BITS, HoldSlot, RecordKind, TaggedBeat, VectorBeat, hold_slot
 from rtl.interaction.landing import LandingCheck
-from rtl.interaction.records import SlotBeat
+from rtl.interaction.records import SlotBeat, slot_beat
 from rtl.memory import Ram
 from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import Level, StreamFIFO
@@ -33,16 +33,17 @@ class HoldBuffer(wiring.Component):
     config: sizes.
     places: number of places, a power of two, by default ``config.hold_vectors``.
     lossy: vectors of ``remote`` may be ``lost``; by default with ``config.link``.
+    bags: slots may be bags that their owner has pooled; by default with ``config.owner_bags``.
 
     Ports
     -----
-    reserve: stream of :data:`~rtl.formats.HoldSlot`; ready while a place is free.
+    reserve: stream of :func:`~rtl.formats.hold_slot`; ready while a place is free.
     next_landing: the place of the next item at ``reserve``.
     remote: stream of :data:`~rtl.formats.TaggedBeat` from the network, always ready.
     local: stream of :data:`rtl.formats.VectorBeat` of this node's own lookups; ``remote`` has
         priority. Vectors of the two may interleave beat by beat.
     vector_beats: beats of a vector, 1 to ``config.vector_beats``; may change while empty.
-    o: stream of :data:`~rtl.interaction.records.SlotBeat`, in slot order.
+    o: stream of :func:`~rtl.interaction.records.slot_beat`, in slot order.
     landed: event: a vector has filled its place.
     time: cycle counter, including cycles skipped while idle.
     counters: ``reserved`` slots; ``vectors_in`` and ``beats_in`` that filled places; ``beats_out``;
@@ -63,15 +64,18 @@ class HoldBuffer(wiring.Component):
     """EMPTY slots whose bits are not written yet: those of four cycles, until a delay is known."""
 
     def __init__(self, config: NicConfig, *, places: int | None = None,
-                 lossy: bool | None = None):
+                 lossy: bool | None = None, bags: bool | None = None):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
         self.places, self.beats = places or config.hold_vectors, config.vector_beats
         self._bits, self._lossy = config.store_bits, config.link if lossy is None else lossy
+        bags = config.owner_bags > 0 if bags is None else bags
+        self._slot, self._beat = (hold_slot(True), slot_beat(True)) if bags else (
+            HoldSlot, SlotBeat)
         super().__init__({
-            "reserve": In(stream.Signature(HoldSlot)), "next_landing": Out(LANDING_BITS),
+            "reserve": In(stream.Signature(self._slot)), "next_landing": Out(LANDING_BITS),
             "remote": In(stream.Signature(TaggedBeat)), "local": In(stream.Signature(VectorBeat)),
-            "vector_beats": In(range(self.beats + 1)), "o": Out(stream.Signature(SlotBeat)),
+            "vector_beats": In(range(self.beats + 1)), "o": Out(stream.Signature(self._beat)),
             "landed": Out(1), "time": In(32),
             "counters": Out(CounterLayout("reserved", "vectors_in", "beats_in", "beats_out",
                                           "bad_landings", "stall_full", "stall_waiting")),
@@ -111,8 +115,8 @@ class HoldBuffer(wiring.Component):
         m.d.sync += level.eq(level + reserve - release)
 
         # The handshake of a reservation is late, so its record is written one cycle later.
-        m.submodules.slots = slots = Ram(HoldSlot.size, places, style="bram")
-        record, place = Signal(HoldSlot, reset_less=True), Signal(bits + 1, reset_less=True)
+        m.submodules.slots = slots = Ram(self._slot.size, places, style="bram")
+        record, place = Signal(self._slot, reset_less=True), Signal(bits + 1, reset_less=True)
         m.d.sync += [unread.up.eq(reserve), record.eq(self.reserve.payload), place.eq(tail)]
         m.d.comb += [slots.write_en.eq(unread.up), slots.write_addr.eq(place),
                      slots.write_data.eq(record),
@@ -149,11 +153,12 @@ class HoldBuffer(wiring.Component):
         bits = len(head) - 1
         m.submodules.room = room = Level(self.WINDOW, init=self.WINDOW, late=True)
         m.submodules.known = known = Level(self.WINDOW, late=True)
-        m.submodules.records = records = Ram(HoldSlot.size, self.WINDOW, style="lutram", latency=0)
+        m.submodules.records = records = Ram(
+            self._slot.size, self.WINDOW, style="lutram", latency=0)
         fetch, fetching, number = Signal(len(head)), Signal(), ceil_log2(self.WINDOW)
         # The record and the bit of the slot that was fetched in the previous cycle are read in this
         # cycle.
-        read, slot, oldest = Signal(number, reset_less=True), Signal(HoldSlot), Signal(HoldSlot)
+        read, slot, oldest = Signal(number, reset_less=True), Signal(self._slot), Signal(self._slot)
         m.d.comb += [
             fetching.eq(unread.some & room.some), unread.down.eq(fetching),
             room.down.eq(fetching), room.up.eq(release), known.down.eq(release),
@@ -189,7 +194,7 @@ class HoldBuffer(wiring.Component):
         m.submodules.store = store = Ram(
             self._bits + self._lossy, self.places * beats, latency=2,
             style="uram" if self.places * beats >= 2048 else "bram")
-        m.submodules.output = output = StreamFIFO(SlotBeat, self.OUT_BEATS)
+        m.submodules.output = output = StreamFIFO(self._beat, self.OUT_BEATS)
         m.submodules.credit = credit = Level(self.OUT_BEATS, init=self.OUT_BEATS)
         wiring.connect(m, output.o, wiring.flipped(self.o))
         taken, last_beat, only = Signal(), Signal(reset_less=True), Signal()
@@ -211,7 +216,7 @@ class HoldBuffer(wiring.Component):
         with m.If(release):
             m.d.sync += [address.eq(following * beats), following.eq(following + 1)]
 
-        layout = data.StructLayout({"slot": HoldSlot, "last": 1, "void": 1})
+        layout = data.StructLayout({"slot": self._slot, "last": 1, "void": 1})
         valid = [Signal(name=f"reading{k}") for k in range(2)]
         reading = [Signal(layout, name=f"beat{k}", reset_less=True) for k in range(2)]
         m.d.sync += [
@@ -227,5 +232,7 @@ class HoldBuffer(wiring.Component):
             out.kind.eq(read.slot.kind), out.sample.eq(read.slot.sample),
             out.step.eq(read.slot.step), out.sample_last.eq(read.slot.last),
             out.beat_last.eq(read.last),
+            *(out[name].eq(read.slot[name]) for name in ("keys", "mean")
+              if name in self._beat.members),
         ]
         return credit.level[-1]

@@ -20,7 +20,7 @@ from rtl.float import (
 from rtl.formats import STEP_BITS, RecordKind
 from rtl.gateable import Gateable
 from rtl.interaction.bag_ring import BagRing, round_slots
-from rtl.interaction.records import PooledBeat, SlotBeat
+from rtl.interaction.records import PooledBeat, slot_beat
 from rtl.memory import Ram
 from rtl.monitor.counters import CounterLayout, count
 from rtl.shared import Shared
@@ -45,7 +45,8 @@ class Pooler(Gateable, wiring.Component):
     mean, divide the sum by float32 of their number.
 
     A bag ends with a KEY_END slot. An EMPTY slot is a separate bag, whose zeros are its sum and its
-    mean. The vectors of a bag must wait for the previous sum, so several bags are processed at once
+    mean. A bag that its owner has pooled is a bag of one vector; its mean divides by its ``keys``.
+    The vectors of a bag must wait for the previous sum, so several bags are processed at once
     (:class:`~rtl.interaction.bag_ring.BagRing`), and the sums leave in bag order. The first vector
     of a bag takes the same path as the others and is kept bit for bit. The NaN of a mean is
     0x7FC00000 for every number of vectors.
@@ -60,7 +61,7 @@ class Pooler(Gateable, wiring.Component):
 
     Ports
     -----
-    i: stream of :data:`~rtl.interaction.records.SlotBeat`, whole vectors in slot order.
+    i: stream of :func:`~rtl.interaction.records.slot_beat`, whole vectors in slot order.
     vector_beats: beats of a vector; may change while empty.
     mean: divide each sum; may change while empty.
     o: stream of :data:`~rtl.interaction.records.PooledBeat`, in bag order.
@@ -89,8 +90,10 @@ class Pooler(Gateable, wiring.Component):
             raise ValueError("queue_beats must be a power of two between 32 and 16384, "
                              f"not {queue_beats!r}")
         self._beats, self._depth = config.vector_beats, queue_beats
+        self._pooled = config.owner_bags > 0
         super().__init__({
-            "i": In(stream.Signature(SlotBeat)), "o": Out(stream.Signature(PooledBeat)),
+            "i": In(stream.Signature(slot_beat(self._pooled))),
+            "o": Out(stream.Signature(PooledBeat)),
             "vector_beats": In(range(self._beats + 1)), "mean": In(1),
             "counters": Out(CounterLayout("beats_in", "beats_out", "adds", "stall_adder")),
             "idle": Out(1),
@@ -98,7 +101,8 @@ class Pooler(Gateable, wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.ring = ring = BagRing(self._beats, self._depth, BAGS)
+        m.submodules.ring = ring = BagRing(
+            self._beats, self._depth, BAGS, pooled=self._pooled)
         wiring.connect(m, wiring.flipped(self.i), ring.i)
         m.d.comb += ring.vector_beats.eq(self.vector_beats)
         now = ring.o

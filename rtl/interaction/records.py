@@ -3,18 +3,26 @@
 from amaranth.lib import data
 
 from rtl.config import BEAT_BITS
-from rtl.formats import STEP_BITS
+from rtl.formats import STEP_BITS, BagHead
 
-__all__ = ["PooledBeat", "ResultBeat", "SlotBeat", "VectorInBeat"]
+__all__ = ["PooledBeat", "ResultBeat", "SlotBeat", "VectorInBeat", "slot_beat"]
 
 
-SlotBeat = data.StructLayout({
-    "data": BEAT_BITS, "kind": 2, "sample": 32, "step": STEP_BITS, "beat_last": 1,
-    "sample_last": 1, "lost": 1,
-})
-"""A beat of a slot's vector. ``beat_last`` ends the vector; ``sample_last`` marks every beat of the
-slot that ends the sample; ``lost`` marks every beat of zeros that replaces a vector of a failed
-owner."""
+def slot_beat(bags: bool) -> data.StructLayout:
+    """Layout of a beat of a slot's vector.
+
+    ``beat_last`` ends the vector; ``sample_last`` marks every beat of the slot that ends the
+    sample; ``lost`` marks every beat of zeros that replaces a vector of a failed owner. With
+    ``bags``, every beat has the ``keys`` and ``mean`` of its :func:`~rtl.formats.hold_slot`.
+    """
+    return data.StructLayout({
+        "data": BEAT_BITS, "kind": 2, "sample": 32, "step": STEP_BITS, "beat_last": 1,
+        "sample_last": 1, "lost": 1,
+    } | ({"keys": BagHead["keys"].width, "mean": 1} if bags else {}))
+
+
+SlotBeat = slot_beat(False)
+"""A beat of the vector of a key, in NICs without owner-pooled bags."""
 
 PooledBeat = data.StructLayout({
     "data": BEAT_BITS, "beat_last": 1, "bag_last_of_sample": 1, "sample": 32, "step": STEP_BITS,

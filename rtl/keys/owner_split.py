@@ -21,10 +21,11 @@ _WORDS = 3
 """Descriptor words that determine the owner of a row; the other words are the base of the table."""
 
 
-def split_layout(user_shape) -> data.StructLayout:
+def split_layout(user_shape, bags: bool = False) -> data.StructLayout:
     """Layout of an item that leaves an :class:`OwnerSplit`."""
     return data.StructLayout({
-        "key": Key, "user": user_shape, "owner": NODE_BITS, "own": 1, "status": 8, "refused": 1})
+        "key": Key, "user": user_shape, "owner": NODE_BITS, "own": 1, "status": 8, "refused": 1,
+        **({"mean": 1} if bags else {})})
 
 
 class OwnerSplit(wiring.Component):
@@ -39,19 +40,25 @@ class OwnerSplit(wiring.Component):
     the rows of the table) and TABLE (the owner is not among ``nodes``). The key is then
     ``refused``, and ``owner`` is invalid.
 
+    With ``bags``, an item with ``bag`` is a segment of a bag that pools at its owner: ``key`` is
+    the low 48 bits of the head of the bag, and the rows are compared elsewhere, with ``rows``.
+    ``status`` is also KIND if the table pools at the other place, or if a table of kind ROW pools
+    at its owners.
+
     Keys keep their order. After reset the block invalidates every descriptor, which takes
     ``tables`` cycles; ``i`` is not ready meanwhile.
 
     Parameters: ``user_shape``, of the data beside a key; ``tables``, number of descriptors;
-    ``replicated``: a row may have a copy at every node.
+    ``replicated``: a row may have a copy at every node; ``bags``: tables may pool at their owner.
 
     Ports
     -----
-    i: stream of {key, user}.
-    o: stream of {key, user, owner, own, status, refused}.
+    i: stream of {key, user}, and ``bag`` with ``bags``.
+    o: stream of {key, user, owner, own, status, refused}, and ``mean`` of the table with ``bags``.
     node: number of this node.
     moves, comes, coming: the pipeline moves in this cycle; ``o`` then gets a key; and the user data
         of that key. For flags in registers parallel to ``o``, whose data leave shift registers.
+    rows (with ``bags``): rows of the table of ``coming``.
     nodes: nodes of the cluster.
     write_en, write_table, write_word, write_data: write a 32-bit word of a descriptor (words 0 to 4
         of :data:`rtl.formats.TableDescriptor`; words 3 and 4 are not stored here). To change a
@@ -67,22 +74,24 @@ class OwnerSplit(wiring.Component):
     LATENCY = {("key", "its owner"): 5}
     RATE = "1 key per cycle"
 
-    def __init__(self, user_shape, tables: int, *, replicated: bool = True):
+    def __init__(self, user_shape, tables: int, *, replicated: bool = True, bags: bool = False):
         if not isinstance(user_shape, (ShapeCastable, Shape, int)):
             raise TypeError(f"user_shape must be a shape, not {user_shape!r}")
         if isinstance(tables, bool) or not isinstance(tables, int):
             raise TypeError(f"tables must be an integer, not {tables!r}")
         if not 1 <= tables <= 1 << TABLE_BITS:
             raise ValueError(f"tables must be between 1 and {1 << TABLE_BITS}, not {tables!r}")
-        self._tables, self._replicated = tables, replicated
-        self._item = data.StructLayout({"key": Key, "user": user_shape})
+        self._tables, self._replicated, self._bags = tables, replicated, bags
+        self._item = data.StructLayout({
+            "key": Key, "user": user_shape, **({"bag": 1} if bags else {})})
         super().__init__({
             "i": In(stream.Signature(self._item)),
-            "o": Out(stream.Signature(split_layout(user_shape))),
+            "o": Out(stream.Signature(split_layout(user_shape, bags))),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=(1 << NODE_BITS) - 1),
             "write_en": In(1), "write_table": In(TABLE_BITS), "write_word": In(3),
             "write_data": In(32), "write_ready": Out(1), "idle": Out(1),
             "moves": Out(1), "comes": Out(1), "coming": Out(user_shape),
+            **({"rows": Out(ROW_BITS)} if bags else {}),
         })
 
     def elaborate(self, platform) -> Module:
@@ -116,6 +125,12 @@ class OwnerSplit(wiring.Component):
         # The sum of owner and offset has one bit more than a node number.
         owner3, status3, owner4, status4 = (Signal(s) for s in (NODE_BITS + 1, 8, NODE_BITS, 8))
         own4, refused4 = Signal(), Signal()
+        compared = items[1].key.row >= Cat(descriptor.rows_low, descriptor.rows_high)
+        wrong_kind = (kind2 == DescriptorKind.COLUMN) | (
+            C(not self._replicated, 1) & (kind2 == DescriptorKind.REPLICATED))
+        if self._bags:
+            compared &= ~items[1].bag
+            wrong_kind |= self._bag_path(m, items, descriptor, advance)
         with m.If(advance):
             # 1: descriptor read; hash of the key.
             m.d.sync += [
@@ -124,7 +139,7 @@ class OwnerSplit(wiring.Component):
             ]
             # 2: bounds of the row; offset of its owner.
             m.d.sync += [
-                beyond.eq(items[1].key.row >= Cat(descriptor.rows_low, descriptor.rows_high)),
+                beyond.eq(compared),
                 invalid.eq(missing | ~descriptor.valid), kind2.eq(descriptor.kind),
                 owner2.eq(descriptor.owner), offset.eq(scale(fraction, descriptor.owners)),
             ]
@@ -138,8 +153,7 @@ class OwnerSplit(wiring.Component):
                     m.d.sync += owner3.eq(owner2)
             with m.If(invalid):
                 m.d.sync += status3.eq(Status.TABLE)
-            with m.Elif((kind2 == DescriptorKind.COLUMN) |
-                        (C(not self._replicated, 1) & (kind2 == DescriptorKind.REPLICATED))):
+            with m.Elif(wrong_kind):
                 m.d.sync += status3.eq(Status.KIND)
             with m.Else():
                 m.d.sync += status3.eq(Mux(beyond, Status.ROW, 0))
@@ -156,6 +170,20 @@ class OwnerSplit(wiring.Component):
             self.o.payload.status.eq(status4), self.o.payload.refused.eq(refused4),
         ]
         return m
+
+    def _bag_path(self, m: Module, items: list, descriptor, advance) -> Signal:
+        """Drive the outputs of a NIC with bags. Return whether an item's table pools elsewhere."""
+        wrong2, rows2 = Signal(), Signal(ROW_BITS, reset_less=True)
+        mean2, mean3, mean4 = (Signal(name=f"mean{k}", reset_less=True) for k in (2, 3, 4))
+        with m.If(advance):
+            m.d.sync += [
+                wrong2.eq((descriptor.pool != items[1].bag) | (
+                    items[1].bag & (descriptor.kind == DescriptorKind.ROW))),
+                rows2.eq(Cat(descriptor.rows_low, descriptor.rows_high)), self.rows.eq(rows2),
+                mean2.eq(descriptor.mean), mean3.eq(mean2), mean4.eq(mean3),
+            ]
+        m.d.comb += self.o.payload.mean.eq(mean4)
+        return wrong2
 
     def _descriptors(self, m: Module, table, read_en, swept) -> data.View:
         """Build the descriptor RAM, one lane per word, and return its output, one cycle later."""

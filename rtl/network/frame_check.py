@@ -26,7 +26,17 @@ from rtl.network.crc import Crc32c
 from rtl.network.credits import check_nodes
 from rtl.network.link.layouts import PacketNumber
 from rtl.network.link.renewal import EPOCH_BITS, PeerEpoch
-from rtl.network.opcodes import READS, RECORDS, TRAINING, UNCOUNTED, VALUES, VECTORS, more_records
+from rtl.network.opcodes import (
+    BAG_VECTORS,
+    BAGS,
+    READS,
+    RECORDS,
+    TRAINING,
+    UNCOUNTED,
+    VALUES,
+    more_records,
+    vectors_of,
+)
 from rtl.network.wire import (
     DONT_FRAGMENT,
     IP_LENGTH,
@@ -50,12 +60,13 @@ EPOCH = "bad_epoch"
 """Additional reason with a reliable link, after ``VERDICTS``: the packet has another epoch."""
 
 
-def CheckedBeat(max_beats: int, link: bool = False) -> data.StructLayout:
+def CheckedBeat(max_beats: int, link: bool = False, bags: bool = False) -> data.StructLayout:
     """Layout of a beat after the check. Verdict and header fields are valid with the last beat.
 
     read: a packet READ_DATA.
     gradient: a packet of training, whose ``credit`` counts partials.
     paid: a packet that is sent against gradient credits.
+    bag: a packet BAGS or BAG_VECTORS, whose ``credit`` counts bags; with ``bags`` only.
     sequence, acknowledge: header fields; with ``link`` only.
     link, probe: a LINK packet, a PROBE packet; with ``link`` only.
     """
@@ -66,7 +77,8 @@ def CheckedBeat(max_beats: int, link: bool = False) -> data.StructLayout:
         "read": 1, "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS, "gradient": 1,
         "paid": 1,
         **({"sequence": SEQUENCE_BITS, "acknowledge": SEQUENCE_BITS, "link": 1,
-            "probe": 1} if link else {})})
+            "probe": 1} if link else {}),
+        **({"bag": 1} if bags else {})})
 
 
 class FrameCheck(wiring.Component):
@@ -87,6 +99,7 @@ class FrameCheck(wiring.Component):
     training: accept packets of training.
     link: accept packets LINK and PROBE, of one beat each, and reject packets of another epoch.
     nodes: number of peers with ``link``.
+    bags: accept packets of owner pooling: BAGS and BAG_VECTORS, or GPU_BAGS.
 
     Ports
     -----
@@ -109,21 +122,24 @@ class FrameCheck(wiring.Component):
     RATE = "1 beat per cycle"
 
     def __init__(self, max_beats: int, framing: str, *, training: bool = False,
-                 link: bool = False, nodes: int = 1 << NODE_BITS):
+                 link: bool = False, nodes: int = 1 << NODE_BITS, bags: bool = False):
         check_nodes(nodes)
         edge = edge_of(framing)
         self._max_beats, self._framing = max_beats, framing
-        self._records, self._vectors = RECORDS[edge], VECTORS[edge]
+        self._records, self._vectors = RECORDS[edge], vectors_of(edge, bags)
         self._reads = READS[edge]
         self._training = tuple(TRAINING[edge].values()) if training else ()
-        self._known = (self._records, *more_records(edge, training).values(), *self._reads,
+        self._known = (self._records, *more_records(edge, training, bags).values(), *self._reads,
                        *((Opcode.LINK, Opcode.PROBE) if link else ()))
         self._link, self._nodes = link, nodes
+        # Packets with credits of bags.
+        self._bags = ((*BAGS[edge].values(), *BAG_VECTORS[edge])
+                      if bags and edge == "network" else ())
         super().__init__({
             "valid": In(1), "beat": In(Beat),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32),
             "udp_port": In(16), "vector_beats": In(5), "vector_packing": In(2),
-            "o": Out(CheckedBeat(max_beats, link)), "idle": Out(1),
+            "o": Out(CheckedBeat(max_beats, link, bool(self._bags))), "idle": Out(1),
         } | ({"epoch": In(EPOCH_BITS), "peer": In(PeerEpoch), "look": Out(PacketNumber)}
              if link else {}))
 
@@ -157,7 +173,8 @@ class FrameCheck(wiring.Component):
         head1 = Signal(data.StructLayout({
             "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS, "count": 16, "crc": 32,
             "vectors": 1, "bad_opcode": 1, "read": 1, "gradient": 1, "values": 1,
-            "uncounted": 1, "factor": 5, **linked}), reset_less=True)
+            "uncounted": 1, "factor": 5, **linked, **({"bag": 1} if self._bags else {})}),
+            reset_less=True)
         bad_epoch2 = self._epochs(m, head1) if self._link else C(0)
         header = data.View(HeaderBeat, beat.data)
         ember = header.ember
@@ -186,6 +203,8 @@ class FrameCheck(wiring.Component):
                     head1.factor.eq(Mux(_one_of(ember.opcode, values), 1, self.vector_beats)),
                     head1.uncounted.eq(_one_of(ember.opcode, uncounted)),
                 ]
+                if self._bags:
+                    m.d.sync += head1.bag.eq(_one_of(ember.opcode, self._bags))
                 if self._link:
                     m.d.sync += [
                         head1.sequence.eq(ember.sequence), head1.acknowledge.eq(ember.acknowledge),
@@ -252,6 +271,8 @@ class FrameCheck(wiring.Component):
             checked.paid.eq(head2.values | head2.uncounted),
         ]
         m.d.sync += [checked.verdict[name].eq(value) for name, value in verdict.items()]
+        if self._bags:
+            m.d.sync += checked.bag.eq(head2.bag)
         if self._link:
             m.d.sync += [checked[name].eq(head2[name])
                          for name in ("sequence", "acknowledge", "link", "probe")]

@@ -44,17 +44,21 @@ class LookupReceiver(wiring.Component):
     RATE = "1 record per cycle"
 
     def __init__(self, config: NicConfig):
-        self._nodes, self._depth = config.nodes, config.lookup_beats
+        self._set(config.nodes, config.lookup_beats, RecordBeat, LookupItem)
+
+    def _set(self, nodes: int, depth: int, entry: data.StructLayout, item: data.StructLayout):
+        """Set the number of requesters, the depth and entries of the FIFO, and the output."""
+        self._nodes, self._depth, self._entry, self._item = nodes, depth, entry, item
         super().__init__({
-            "i": In(stream.Signature(RecordBeat)), "o": Out(stream.Signature(LookupItem)),
+            "i": In(stream.Signature(RecordBeat)), "o": Out(stream.Signature(item)),
             "kept": Out(FreedBeats), "share": In(16),
             "counters": Out(LOOKUP_RECEIVER_COUNTERS), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.fifo = fifo = StreamFIFO(
-            RecordBeat, self._depth, style="uram" if self._depth >= 2048 else None)
-        m.submodules.output = output = SkidBuffer(LookupItem)
+            self._entry, self._depth, style="uram" if self._depth >= 2048 else None)
+        m.submodules.output = output = SkidBuffer(self._item)
         wiring.connect(m, output.o, wiring.flipped(self.o))
 
         # Beats in and out per source. Only the difference matters, so the counters cover the FIFO,
@@ -92,7 +96,7 @@ class LookupReceiver(wiring.Component):
             self.i.ready.eq(swept),
             keep.eq(come & within & fifo.i.ready), self.kept.valid.eq(keep),
             self.kept.node.eq(beat.source), self.kept.beats.eq(beat.records),
-            fifo.i.valid.eq(come & within), fifo.i.payload.eq(beat),
+            fifo.i.valid.eq(come & within), self._enter(m, fifo.i.payload, beat, come, keep),
             gone.eq(fifo.o.valid & fifo.o.ready),
             beats_in.read_addr.eq(source), out_copy.read_addr.eq(source),
             beats_out.read_addr.eq(current.source),
@@ -108,6 +112,20 @@ class LookupReceiver(wiring.Component):
             ]
         m.d.comb += [ram.read_en.eq(1) for ram in (beats_in, beats_out, out_copy)]
 
+        self._split(m, fifo, output, current, left, gone, swept & ~come)
+        count(m, self.counters, beats=keep, records=Mux(keep, beat.records, C(0)),
+              over_credit=come & ~keep)
+        return m
+
+    def _enter(self, m: Module, entry: data.View, beat: data.View, come: Value, keep: Value):
+        """Return the assignment of the FIFO's ``entry`` for a ``beat`` that has come."""
+        del m, come, keep
+        return entry.eq(beat)
+
+    def _split(self, m: Module, fifo: StreamFIFO, output: SkidBuffer, current: data.View,
+               left: Value, gone: Value, quiet: Value) -> None:
+        """Output the beats of ``fifo``, record by record. ``current`` is the beat that has left the
+        FIFO. ``quiet``: no beat arrives."""
         # A beat is shifted out from the low end; the next beat follows without a gap.
         busy, taken, final = Signal(), Signal(), Signal()
         record = data.View(LookupRecord, current.data[:RECORD_BITS])
@@ -118,7 +136,7 @@ class LookupReceiver(wiring.Component):
             request.landing.eq(record.landing), request.node.eq(current.source),
             request.step.eq(current.step), output.i.payload.beat_last.eq(final),
             fifo.o.ready.eq(~busy | (output.i.ready & final)),
-            self.idle.eq(swept & ~come & fifo.idle & ~busy & output.idle),
+            self.idle.eq(quiet & fifo.idle & ~busy & output.idle),
         ]
         # Two registers beside the number of records left: more than zero, and exactly one.
         with m.If(gone):
@@ -128,9 +146,6 @@ class LookupReceiver(wiring.Component):
         with m.Elif(taken):
             m.d.sync += [current.data.eq(current.data >> RECORD_BITS), left.eq(left - 1),
                          busy.eq(~final), final.eq(left == 2)]
-        count(m, self.counters, beats=keep, records=Mux(keep, beat.records, C(0)),
-              over_credit=come & ~keep)
-        return m
 
 
 def _fewer(came: Value, went: Value, limit: Value):

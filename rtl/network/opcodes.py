@@ -5,8 +5,8 @@ from types import MappingProxyType
 
 from rtl.formats import Opcode
 
-__all__ = ["READS", "RECORDS", "RINGS", "TRAINING", "UNCOUNTED", "VALUES", "VECTORS",
-           "more_records"]
+__all__ = ["BAGS", "BAG_VECTORS", "READS", "RECORDS", "RINGS", "TRAINING", "UNCOUNTED", "VALUES",
+           "VECTORS", "more_records", "vectors_of"]
 
 RECORDS = MappingProxyType({"network": Opcode.LOOKUPS, "host": Opcode.QUERIES})
 """Records of 8 bytes, by edge."""
@@ -27,6 +27,14 @@ RINGS = MappingProxyType({
     "host": MappingProxyType({"opens": Opcode.STEP_OPEN, "flushed": Opcode.FLUSHED})})
 """Records about rings in GPU memory, by edge and by port of the parser."""
 
+BAGS = MappingProxyType({
+    "network": MappingProxyType({"bags": Opcode.BAGS}), "host": MappingProxyType({})})
+"""Words of bags that pool at their owner, by edge and by port of the parser; with owner pooling."""
+
+BAG_VECTORS = MappingProxyType({
+    "network": (Opcode.BAG_VECTORS,), "host": (Opcode.GPU_BAGS,)})
+"""Tags, followed by the sum of a bag per tag, by edge; with owner pooling."""
+
 READS = MappingProxyType({"network": (), "host": (Opcode.READ_DATA,)})
 """Words of 8 bytes that the NIC has read from GPU memory, by edge. They do not pass a parser:
 :class:`rtl.rings.VectorRing` converts them to GPU_VECTORS."""
@@ -38,6 +46,14 @@ UNCOUNTED = (Opcode.GRADIENTS,)
 """Packets whose records determine the number of value beats."""
 
 
-def more_records(edge: str, training: bool) -> Mapping[str, Opcode]:
-    """Return the packets of ``edge`` other than RECORDS and VECTORS, by port of the parser."""
-    return {**RINGS[edge], **(TRAINING[edge] if training else {})}
+def more_records(edge: str, training: bool, bags: bool = False) -> Mapping[str, Opcode]:
+    """Return the packets of ``edge`` other than RECORDS and vectors, by port of the parser.
+
+    training, bags: with packets of training, and of owner pooling.
+    """
+    return {**RINGS[edge], **(TRAINING[edge] if training else {}), **(BAGS[edge] if bags else {})}
+
+
+def vectors_of(edge: str, bags: bool = False) -> tuple[Opcode, ...]:
+    """Return the packets of vectors of ``edge``; ``bags``: with owner pooling."""
+    return (*VECTORS[edge], *(BAG_VECTORS[edge] if bags else ()))

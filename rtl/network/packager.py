@@ -50,8 +50,7 @@ class Packager(wiring.Component):
         self._item, self._units, self._credited = item, units, credited
         self._places = places
         self._buffers = packet_buffers(destinations) if buffers is None else buffers
-        self._pool = (SinglePool(destinations, self._buffers) if units == 1 else
-                      PacketPool(destinations, self._buffers, units, match_step=True))
+        self._pool = self._make_pool()
         super().__init__({
             "i": In(stream.Signature(item)),
             "headers": Out(stream.Signature(FrameInfo)),
@@ -72,6 +71,24 @@ class Packager(wiring.Component):
                 raise TypeError(f"{name} must be an integer, not {value!r}")
             if not low <= value <= high:
                 raise ValueError(f"{name} must be between {low} and {high}, not {value!r}")
+
+    def _make_pool(self) -> PacketPool:
+        """Return the pool of the packet buffers."""
+        if self._units == 1:
+            return SinglePool(self._destinations, self._buffers)
+        return PacketPool(self._destinations, self._buffers, self._units, match_step=True)
+
+    def _offer(self, pool: PacketPool, offered: data.View) -> list:
+        """Return the statements that drive the subclass's inputs of ``pool`` from the item."""
+        return [pool.last.eq(1)]
+
+    def _units_of(self, place: data.View) -> Value:
+        """Return the number of units of a closed packet."""
+        return Value.cast(place.units)
+
+    def _closings(self, pool: PacketPool) -> dict[str, Value]:
+        """Return the events that a packet closes, by counter."""
+        return {"full": pool.full, "timeouts": pool.expired, "step_changes": pool.stepped}
 
     def _room(self, window: Value) -> Value:
         """Return the beats of a window that are always acknowledged without further packets."""
@@ -112,7 +129,7 @@ class Packager(wiring.Component):
         item = Signal(self._item, reset_less=True)  # the item inside the pool
         # A beat of values has its own enable: a common enable would have 640 loads.
         for name, field in self._item:
-            values = Shape.cast(field.shape).width == BEAT_BITS
+            values = Shape.cast(field.shape).width >= BEAT_BITS
             with m.If(pool.vacant if values else pool.take):
                 m.d.sync += item[name].eq(offered[name])
         m.d.comb += beats.eq(most)
@@ -123,7 +140,8 @@ class Packager(wiring.Component):
         self._limit(m, beats, pool.limit)
         m.d.comb += [
             pool.valid.eq(source.o.valid), source.o.ready.eq(pool.take),
-            pool.destination.eq(offered.destination), pool.step.eq(offered.step), pool.last.eq(1),
+            pool.destination.eq(offered.destination), pool.step.eq(offered.step),
+            *self._offer(pool, offered),
             pool.time.eq(self.time), pool.timeout.eq(self.timeout),
             pool.freed.eq(reader.freed),
             self.credit_node.eq(reader.credit_node), reader.credit.eq(self.credit),
@@ -131,8 +149,9 @@ class Packager(wiring.Component):
         self._store(m, pool, item, reader)
 
         closed = Signal(ready)
-        m.d.comb += [closed[name].eq(pool.closed.payload[name])
-                     for name in ("destination", "step", "buffer", "units")]
+        place = pool.closed.payload
+        m.d.comb += [*(closed[name].eq(place[name]) for name in ("destination", "step", "buffer")),
+                     closed.units.eq(self._units_of(place))]
         m.d.comb += closed.beats.eq(self._beats(closed.units))
         stalled, gate_idle = Signal(), Signal(init=1)
         queues_idle = C(1)
@@ -159,8 +178,8 @@ class Packager(wiring.Component):
                      pool.closed.ready.eq(gate_in.ready),
                      self.idle.eq(queues_idle & source.idle & pool.idle & gate_idle & reader.idle)]
         count(m, self.counters, packets=reader.i.valid & reader.i.ready,
-              stall_credit=stalled, stall_buffers=pool.starved, full=pool.full,
-              timeouts=pool.expired, step_changes=pool.stepped, **{self._items: pool.ready})
+              stall_credit=stalled, stall_buffers=pool.starved, **self._closings(pool),
+              **{self._items: pool.ready})
         if "beats" in self.counters.shape().members:
             count(m, self.counters, beats=self.payload.valid & self.payload.ready)
         return m

@@ -1,5 +1,7 @@
 """Packet pool: assigns items to packet buffers by destination, and closes the buffers."""
 
+from collections.abc import Collection
+
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -45,6 +47,8 @@ class PacketPool(wiring.Component):
         could starve each other.
     positions: positions of a buffer.
     match_step: all units of a packet must have the same step.
+    more: additional input ports of a subclass.
+    kept: names of the additional ports that belong to the item.
 
     Ports
     -----
@@ -65,7 +69,8 @@ class PacketPool(wiring.Component):
 
     RATE = "1 item per cycle; a close by time-out takes a cycle from the input"
 
-    def __init__(self, destinations: int, buffers: int, positions: int, *, match_step: bool):
+    def __init__(self, destinations: int, buffers: int, positions: int, *, match_step: bool,
+                 kept: Collection[str] = (), **more: wiring.Member):
         for name, value, low in (("destinations", destinations, 1),
                                  ("buffers", buffers, 2), ("positions", positions, 1)):
             if isinstance(value, bool) or not isinstance(value, int):
@@ -77,6 +82,7 @@ class PacketPool(wiring.Component):
                              f"not {buffers!r}")
         self._destinations, self._buffers = destinations, buffers
         self._positions, self._match_step = positions, match_step
+        self._kept = {name: more[name].shape for name in kept}
         super().__init__({
             "valid": In(1), "destination": In(NODE_BITS), "step": In(STEP_BITS), "last": In(1),
             "take": Out(1), "vacant": Out(1), "ready": Out(1), "buffer": Out(range(buffers)),
@@ -85,7 +91,7 @@ class PacketPool(wiring.Component):
             "closed": Out(stream.Signature(Place(buffers, positions))),
             "freed": In(FreedBuffer(buffers)),
             "full": Out(1), "expired": Out(1), "stepped": Out(1), "starved": Out(1),
-            "idle": Out(1),
+            "idle": Out(1), **more,
         })
 
     def elaborate(self, platform) -> Module:
@@ -105,8 +111,8 @@ class PacketPool(wiring.Component):
         late_index = Signal(bits, reset_less=True)
 
         # The item inside, and the state of its destination's buffer when the item entered.
-        item = Signal(data.StructLayout({"destination": bits, "step": STEP_BITS, "last": 1}),
-                      reset_less=True)
+        item = Signal(data.StructLayout(
+            {"destination": bits, "step": STEP_BITS, "last": 1, **self._kept}), reset_less=True)
         state = Signal(state_layout, reset_less=True)  # valid if a buffer is open
         units, positions = Signal(state.units.shape()), Signal(state.positions.shape())
         inside, is_open, other_step, fills = (
@@ -126,9 +132,9 @@ class PacketPool(wiring.Component):
             free.ready.eq(self.ready & ~is_open),
             self.buffer.eq(Mux(is_open, state.buffer, free.payload)),
             units.eq(Mux(is_open, state.units, 0)), positions.eq(Mux(is_open, state.positions, 0)),
-            self.position.eq(positions), self.unit.eq(units),
+            self.position.eq(self._position(m, item, positions)), self.unit.eq(units),
             updated.step.eq(Mux(is_open, state.step, item.step)), updated.buffer.eq(self.buffer),
-            updated.positions.eq(positions + 1), updated.units.eq(units + item.last),
+            *self._grow(item, units, positions, updated),
         ]
         for ram in (states, late_states):
             m.d.comb += [ram.write_en.eq(self.ready), ram.write_addr.eq(item.destination),
@@ -167,6 +173,14 @@ class PacketPool(wiring.Component):
         m.d.comb += self.idle.eq(swept & ~inside & ~opened.any() & ~late & closed.idle)
         return m
 
+    def _position(self, m, item, positions):
+        """Return the position of ``item`` in its buffer, which has ``positions`` in use."""
+        return positions
+
+    def _grow(self, item, units, positions, updated) -> list:
+        """Return the statements that set the numbers of units and positions after ``item``."""
+        return [updated.positions.eq(positions + 1), updated.units.eq(units + item.last)]
+
     def _enter(self, m, opened, item, state, updated, flags, states, late_index, expiring,
                last_of_all):
         """Take the offered item or keep the item inside; update the state of its destination's
@@ -174,12 +188,12 @@ class PacketPool(wiring.Component):
         is_open, other_step, fills = flags
         target = self.destination[:len(item.destination)]
         same, found, open_next = Signal(), Signal(state.shape()), Signal()
-        single, but_one, enough = Signal(), Signal(self.limit.shape()), Signal()
-        m.d.sync += [single.eq(self.limit <= 1),
-                     but_one.eq(Mux(self.limit == 0, 0, self.limit - 1))]
+        # Compared separately, because the select signal is late.
+        other = open_next & (
+            (same & (self.step != item.step)) | (~same & (self.step != found.step)))
+        filling, splitting, single = self._compare(
+            m, item, state, found, is_open, same, open_next, other)
         m.d.comb += [
-            enough.eq((is_open & (state.units + item.last >= but_one))
-                      | (~is_open & (item.last >= but_one))),
             found.eq(states.read_data), same.eq(self.ready & (target == item.destination)),
             open_next.eq(Mux(same, ~last_of_all, opened.bit_select(target, 1)
                              & ~(expiring & (late_index == target)))),
@@ -187,18 +201,27 @@ class PacketPool(wiring.Component):
         with m.If(self.take):
             m.d.sync += [
                 item.destination.eq(target), item.step.eq(self.step), item.last.eq(self.last),
-                is_open.eq(open_next), state.eq(Mux(same, updated, found)),
-                # Compared separately, because the select signal is late.
-                fills.eq((open_next & same & enough)
-                         | (open_next & ~same & (found.units >= but_one)) | (~open_next & single)),
+                *(item[name].eq(getattr(self, name)) for name in self._kept),
+                is_open.eq(open_next), state.eq(Mux(same, updated, found)), fills.eq(filling),
             ]
             if self._match_step:
-                m.d.sync += other_step.eq(open_next & (
-                    (same & (self.step != item.step)) | (~same & (self.step != found.step))))
+                m.d.sync += other_step.eq(splitting)
         # Without testing whether an open buffer expires: without one, the registers have these
         # values already.
         with m.Elif(self.stepped | (expiring & (late_index == item.destination))):
             m.d.sync += [is_open.eq(0), other_step.eq(0), fills.eq(single)]
+
+    def _compare(self, m, item, state, found, is_open, same, open_next, other):
+        """Return whether the offered item fills its buffer, whether the buffer closes before it,
+        and whether it fills a buffer of its own. ``other``: the buffer is open for another step."""
+        single, but_one, enough = Signal(), Signal(self.limit.shape()), Signal()
+        m.d.sync += [single.eq(self.limit <= 1),
+                     but_one.eq(Mux(self.limit == 0, 0, self.limit - 1))]
+        m.d.comb += enough.eq((is_open & (state.units + item.last >= but_one))
+                              | (~is_open & (item.last >= but_one)))
+        filling = ((open_next & same & enough)
+                   | (open_next & ~same & (found.units >= but_one)) | (~open_next & single))
+        return filling, other, single
 
     def _look(self, m, ages, opened, item, is_open, late, late_index):
         """Check one destination for a timeout per cycle; return whether it has one. The age is

@@ -1,6 +1,6 @@
 """Stores of the packagers: records by lane, and vectors that may share beats."""
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -10,16 +10,31 @@ from rtl.formats import RECORD_BITS, RECORDS_PER_BEAT
 from rtl.memory import Ram
 from rtl.stream.packing import QUARTER, Placing, placing, written
 
-__all__ = ["RecordStore", "VectorStore"]
+__all__ = ["RecordStore", "VectorStore", "held_lanes", "reading", "style_of"]
 
 
-def _style(depth: int) -> str:
+def style_of(depth: int) -> str:
+    """Return the style of a lane of ``depth`` words."""
     return "lutram" if depth <= 64 else "bram"
 
 
-def _reading(buffers: int, beats: int) -> dict:
+def reading(buffers: int, beats: int) -> dict:
     """Return the ports that select a beat, as :class:`rtl.network.PacketReader` drives them."""
     return {"read_en": In(1), "read_buffer": In(range(buffers)), "read_beat": In(range(beats))}
+
+
+def held_lanes(m: Module, read_en: Value, beat: Value, units: Value, lanes: int) -> Signal:
+    """Return which of ``lanes`` hold one of the ``units`` of a buffer, in the ``beat`` that is
+    read; computed during the read."""
+    held, beats, rest = Signal(lanes), units[3:], units[:3]
+    whole, final = Signal(), Signal()
+    m.d.comb += [whole.eq(beat < beats), final.eq(beat == beats)]
+    with m.If(read_en):
+        # A partial beat never has a record in the last lane.
+        m.d.sync += held.eq(Cat(
+            whole | (final & (k < rest) if k + 1 < RECORDS_PER_BEAT else 0)
+            for k in range(lanes)))
+    return held
 
 
 class RecordStore(wiring.Component):
@@ -50,7 +65,7 @@ class RecordStore(wiring.Component):
         most = beats * RECORDS_PER_BEAT
         super().__init__({
             "write": In(1), "buffer": In(range(buffers)), "position": In(range(most)),
-            "record": In(RECORD_BITS), **_reading(buffers, beats),
+            "record": In(RECORD_BITS), **reading(buffers, beats),
             "read_units": In(range(most + 1)), "data": Out(BEAT_BITS), "shares": Out(1)})
 
     def elaborate(self, platform) -> Module:
@@ -64,17 +79,9 @@ class RecordStore(wiring.Component):
             address.eq(Cat(self.position[3:], self.buffer)),
         ]
         parts = Signal(data.ArrayLayout(RECORD_BITS, RECORDS_PER_BEAT))
-        # The lanes that hold records are computed during the read.
-        held, beats, rest = Signal(self._lanes), self.read_units[3:], self.read_units[:3]
-        whole, final = Signal(), Signal()
-        m.d.comb += [whole.eq(self.read_beat < beats), final.eq(self.read_beat == beats)]
-        with m.If(self.read_en):
-            # A partial beat never has a record in the last lane.
-            m.d.sync += held.eq(Cat(
-                whole | (final & (k < rest) if k + 1 < RECORDS_PER_BEAT else 0)
-                for k in range(self._lanes)))
+        held = held_lanes(m, self.read_en, self.read_beat, self.read_units, self._lanes)
         for k in range(self._lanes):
-            m.submodules[f"lane{k}"] = ram = Ram(RECORD_BITS, depth, style=_style(depth))
+            m.submodules[f"lane{k}"] = ram = Ram(RECORD_BITS, depth, style=style_of(depth))
             m.d.comb += [
                 ram.write_en.eq(write & (lane == k)), ram.write_addr.eq(address),
                 ram.write_data.eq(value), ram.read_en.eq(self.read_en),
@@ -114,7 +121,7 @@ class VectorStore(wiring.Component):
         self._buffers, self._beats, self._first = buffers, beats, first
         super().__init__({
             "write": In(1), "buffer": In(range(buffers)), "position": In(range(positions)),
-            "vector": In(BEAT_BITS), "vector_packing": In(2), **_reading(buffers, beats),
+            "vector": In(BEAT_BITS), "vector_packing": In(2), **reading(buffers, beats),
             "data": Out(BEAT_BITS)})
 
     def elaborate(self, platform) -> Module:
@@ -132,7 +139,7 @@ class VectorStore(wiring.Component):
         ]
         read = []
         for quarter, value in enumerate(written(vector, where)):
-            m.submodules[f"vectors{quarter}"] = ram = Ram(QUARTER, depth, style=_style(depth))
+            m.submodules[f"vectors{quarter}"] = ram = Ram(QUARTER, depth, style=style_of(depth))
             m.d.comb += [
                 ram.write_en.eq(write & where.writes[quarter]),
                 ram.write_addr.eq(Cat(beat, buffer)),

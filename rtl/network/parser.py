@@ -1,6 +1,8 @@
 """Packet parser: splits received packets into records and vectors."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from contextlib import nullcontext
+
+from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -16,8 +18,14 @@ from rtl.formats import (
     TaggedBeat,
 )
 from rtl.memory import Ram
-from rtl.network.layouts import CountedBeat, Credit, PacketBeat, ReceivedHeader, received_vector
-from rtl.network.opcodes import VALUES, VECTORS, more_records
+from rtl.network.layouts import (
+    CountedBeat,
+    Credit,
+    PacketBeat,
+    received_header,
+    received_vector,
+)
+from rtl.network.opcodes import BAG_VECTORS, VALUES, more_records, vectors_of
 from rtl.network.vector_unpacker import VectorUnpacker
 from rtl.network.wire import header as header_of
 from rtl.network.wire import longest_payload
@@ -41,11 +49,12 @@ class PacketParser(wiring.Component):
         DENSE_VECTORS, STEP_OPEN, FLUSHED).
     training: accept packets of training: PARTIALS and STEPS, or GRADIENTS, RETURNED, STATES and
         WRITTEN.
+    bags: accept packets of owner pooling: BAGS and BAG_VECTORS, or GPU_BAGS.
 
     Ports
     -----
     i: stream of :data:`rtl.network.layouts.PacketBeat`.
-    header: event :data:`rtl.network.layouts.ReceivedHeader` (network only).
+    header: event :func:`rtl.network.layouts.received_header` (network only).
     vector_beats: beats of a vector, 1 to 16.
     vector_packing: log2 of the vectors that share a beat, 0 to 2; must be 0 if a vector has several
         beats. Unused lanes of a vector leave as +0.
@@ -64,6 +73,12 @@ class PacketParser(wiring.Component):
         (network), STATES and WRITTEN (host; training only).
     opens, flushed: stream of :data:`rtl.formats.RecordBeat`, payload beats of STEP_OPEN and FLUSHED
         (host only).
+    bags: stream of :data:`rtl.formats.RecordBeat`, payload beats of BAGS; ``records`` are words
+        (network and bags only).
+    bag_vectors: stream of :data:`rtl.formats.PeerBeat` (network) or :data:`rtl.formats.TaggedBeat`
+        (host), the vectors of BAG_VECTORS or GPU_BAGS (bags only).
+    bag_credit: as ``credit``, for BAGS and BAG_VECTORS, which then do not drive ``credit`` (network
+        and bags only).
     idle: no output pending. A packet whose rest has not arrived does not clear ``idle``.
 
     Raises
@@ -80,7 +95,8 @@ class PacketParser(wiring.Component):
     }
     RATE = "1 beat per cycle, header and tag beats included"
 
-    def __init__(self, config: NicConfig, edge: str = "network", *, training: bool = False):
+    def __init__(self, config: NicConfig, edge: str = "network", *, training: bool = False,
+                 bags: bool = False):
         if not isinstance(edge, str):
             raise TypeError(f"edge must be a string, not {edge!r}")
         if edge not in ("network", "host"):
@@ -88,9 +104,10 @@ class PacketParser(wiring.Component):
         self._edge, self._max_beats = edge, longest_payload(config, edge)
         self._in_flight = (config.remote_in_flight if edge == "network" else
                            config.misses_in_flight + config.dense_vectors)
-        self._origin = NODE_BITS if edge == "network" else 1
-        self._more = more_records(edge, training)
-        self._trains = training
+        self._in_flight += config.owner_bags if bags else 0
+        self._origin = (NODE_BITS if edge == "network" else 1) + bags
+        self._more = more_records(edge, training, bags)
+        self._trains, self._bags = training, bags
         self._received = data.StructLayout({
             "beat": RecordBeat, **({"kind": range(1 + len(self._more))} if self._more else {}),
             **({"count": 16} if training else {})})
@@ -101,8 +118,11 @@ class PacketParser(wiring.Component):
             "vectors": Out(stream.Signature(PeerBeat if edge == "network" else TaggedBeat)),
             "idle": Out(1),
         } | ({"dense": Out(stream.Signature(TaggedBeat))} if edge == "host" else
-             {"header": In(ReceivedHeader), "credit": Out(Credit)})
+             {"header": In(received_header(bags)), "credit": Out(Credit)})
           | ({"gradient_credit": Out(Credit)} if edge == "network" and training else {})
+          | ({"bag_credit": Out(Credit)} if edge == "network" and bags else {})
+          | ({"bag_vectors": Out(stream.Signature(
+              PeerBeat if edge == "network" else TaggedBeat))} if bags else {})
           | {name: Out(stream.Signature(CountedBeat if opcode in VALUES else RecordBeat))
              for name, opcode in self._more.items()})
 
@@ -116,9 +136,14 @@ class PacketParser(wiring.Component):
 
     def _credit(self, m) -> Value:
         """Report the credit of each header; return whether one is pending."""
-        header, ways = self.header, [(self.credit, ~self.header.gradient)]
+        header, of_lookups = self.header, ~self.header.gradient
+        ways = []
         if self._trains:
             ways.append((self.gradient_credit, header.gradient))
+        if self._bags:
+            of_lookups &= ~header.bag
+            ways.append((self.bag_credit, header.bag))
+        ways.insert(0, (self.credit, of_lookups))
         for way, chosen in ways:
             m.d.sync += [way.valid.eq(header.valid & chosen), way.node.eq(header.source),
                          way.value.eq(header.credit)]
@@ -137,7 +162,9 @@ class PacketParser(wiring.Component):
         item = packets.payload.item
         ember = header_of(item).ember
         source, step, dense = Signal(NODE_BITS), Signal(16), Signal()
-        origin = source if self._edge == "network" else dense
+        origin, bag = source if self._edge == "network" else dense, Signal()
+        if self._bags:
+            origin = Cat(origin, bag)
         remaining, tags_left = Signal(16), Signal(range(tag_beats + 1))
         # The tag of a vector that shares no beat is in a register; the index is that of the next
         # one.
@@ -196,14 +223,16 @@ class PacketParser(wiring.Component):
                 ]
                 if self._edge == "host":
                     m.d.sync += dense.eq(ember.opcode == Opcode.DENSE_VECTORS)
+                if self._bags:
+                    m.d.sync += bag.eq(ember.opcode == BAG_VECTORS[self._edge][0])
                 if self._more:
                     m.d.sync += kind.eq(0)
                 for number, opcode in enumerate(self._more.values(), 1):
                     with m.If(ember.opcode == opcode):
                         m.d.sync += kind.eq(number)
                 with m.If(packets.valid):
-                    with m.If(Cat(ember.opcode == opcode
-                                  for opcode in VECTORS[self._edge]).any()):
+                    with m.If(Cat(ember.opcode == opcode for opcode in vectors_of(
+                            self._edge, self._bags)).any()):
                         m.next = "TAGS"
                     with m.Else():
                         m.next = "RECORDS"
@@ -257,13 +286,23 @@ class PacketParser(wiring.Component):
     def _hand_out(self, m: Module, received) -> None:
         """Output vectors at the port of their kind."""
         beat, origin = received.payload.beat, received.payload.origin
-        m.d.comb += [self.vectors.payload[name].eq(beat[name]) for name, _ in beat.shape()]
-        if self._edge == "network":
-            m.d.comb += [self.vectors.payload.source.eq(origin),
-                         self.vectors.valid.eq(received.valid),
-                         received.ready.eq(self.vectors.ready)]
-            return
-        m.d.comb += self.dense.payload.eq(beat)
-        for chosen, way in ((~origin, self.vectors), (origin, self.dense)):
-            with m.If(chosen):
+        network, own, of_bag = self._edge == "network", origin, C(0)
+        if self._bags:
+            own, of_bag = origin[:-1], origin[-1]
+        # Ports, and whether a beat is for them; the only port without owner pooling takes all.
+        ways = [(self.vectors, None)]
+        if not network:
+            ways = [(self.vectors, ~own), (self.dense, own)]
+        if self._bags:
+            ways = [(way, ~of_bag if mine is None else ~of_bag & mine) for way, mine in ways]
+            ways.append((self.bag_vectors, of_bag))
+        for way, _ in ways:
+            if way is getattr(self, "dense", None):
+                m.d.comb += way.payload.eq(beat)
+            else:
+                m.d.comb += [way.payload[name].eq(beat[name]) for name, _ in beat.shape()]
+            if network:
+                m.d.comb += way.payload.source.eq(own)
+        for way, mine in ways:
+            with m.If(mine) if mine is not None else nullcontext():
                 m.d.comb += [way.valid.eq(received.valid), received.ready.eq(way.ready)]

@@ -8,7 +8,7 @@ from rtl.config import BEAT_BITS, NicConfig
 from rtl.formats import CREDIT_BITS, NODE_BITS, Beat, Refused, Status
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.frame_check import EPOCH, VERDICTS, FrameCheck
-from rtl.network.layouts import PacketBeat, ReceivedHeader
+from rtl.network.layouts import PacketBeat, received_header
 from rtl.network.link.fence import Fence
 from rtl.network.link.receiver import LinkReceiver, link_ports
 from rtl.network.link.renewal import PeerEpoch
@@ -51,6 +51,7 @@ class FrameReceiver(wiring.Component):
     link: packets from the network are numbered, see :mod:`rtl.network.link`. Each passes once, in
         the order of arrival, and is acknowledged. Packets of another ``epoch`` are rejected.
     first_sequence: number of each peer's first packet.
+    bags: also accept packets of owner pooling: BAGS and BAG_VECTORS, or GPU_BAGS.
 
     Ports
     -----
@@ -61,8 +62,8 @@ class FrameReceiver(wiring.Component):
     vector_packing: log2 of the vectors that share a beat, 0 to 2; must be 0 if a vector has several
         beats.
     o: stream of :data:`rtl.network.layouts.PacketBeat`, valid packets in the order of arrival.
-    header: event :data:`rtl.network.layouts.ReceivedHeader` of each valid packet; without ``link``,
-        also of a packet that is dropped for lack of room (network only).
+    header: event :func:`rtl.network.layouts.received_header` of each valid packet; without
+        ``link``, also of a packet that is dropped for lack of room (network only).
     read: the packet at ``o`` is READ_DATA, a register (host only).
     cut: event: the rest of a packet was dropped before this block, see
         :class:`rtl.network.reset_guards.HeadGuard`; counts as ``errors_mac``. No packet may end in
@@ -94,7 +95,8 @@ class FrameReceiver(wiring.Component):
     RATE = "1 beat per cycle, header beats included"
 
     def __init__(self, config: NicConfig, framing: str = "ethernet", *, depth: int = 512,
-                 training: bool = False, link: bool = False, first_sequence: int = 0):
+                 training: bool = False, link: bool = False, first_sequence: int = 0,
+                 bags: bool = False):
         self._edge = edge = edge_of(framing)
         if link and edge == "host":
             raise ValueError("link must be False with framing host, not True")
@@ -105,7 +107,7 @@ class FrameReceiver(wiring.Component):
             raise ValueError(f"depth must be at least {2 * (longest + 4)}, not {depth!r}")
         self._framing, self._max_beats, self._depth = framing, longest, depth
         self._training, self._nodes = training, config.nodes
-        self._link, self._first_sequence = link, first_sequence
+        self._link, self._first_sequence, self._bags = link, first_sequence, bags
         super().__init__({
             "i": In(stream.Signature(Beat)),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32),
@@ -114,7 +116,7 @@ class FrameReceiver(wiring.Component):
             "counters": Out(FRAME_RECEIVER_COUNTERS), "idle": Out(1), "settled": Out(1),
         } | ({"refused": Out(stream.Signature(Refused)), "read": Out(1), "cut": In(1)}
              if edge == "host" else
-             {"header": Out(ReceivedHeader)})
+             {"header": Out(received_header(bags))})
           | ({"dropped": Out(CREDIT_BITS)} if edge == "host" and training else {})
           | ({"epoch": In(8), "peer": In(PeerEpoch), **link_ports()} if link else {}))
 
@@ -122,7 +124,8 @@ class FrameReceiver(wiring.Component):
         m = Module()
         longest, depth = self._max_beats, self._depth
         m.submodules.check = check = FrameCheck(
-            longest, self._framing, training=self._training, link=self._link, nodes=self._nodes)
+            longest, self._framing, training=self._training, link=self._link, nodes=self._nodes,
+            bags=self._bags)
         m.submodules.fifo = fifo = PacketFIFO(BEAT_BITS, depth)
         beat = check.o
         # A packet is admitted only with room for the largest one, so the FIFO accepts every beat.
@@ -165,6 +168,8 @@ class FrameReceiver(wiring.Component):
                 self.header.valid.eq(good & admit if self._link else good),
                 self.header.source.eq(beat.source),
                 self.header.credit.eq(beat.credit), self.header.gradient.eq(beat.gradient)]
+            if self._bags:
+                m.d.comb += self.header.bag.eq(beat.bag)
         inside = C(0) if link_idle is None else ~link_idle
         m.d.comb += [
             self.settled.eq(fifo.idle & ~refusing & ~inside

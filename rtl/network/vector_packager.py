@@ -41,6 +41,7 @@ class VectorPackager(Gateable, wiring.Component):
     ----------
     config: sizes.
     buffers: packet buffers, by default 2 per node, at least 4.
+    opcode: opcode of the packets.
 
     Ports
     -----
@@ -66,7 +67,9 @@ class VectorPackager(Gateable, wiring.Component):
         "1 beat per cycle in and out, whatever the order of destinations: n beats of a packet "
         "take n cycles to leave, so vectors that share beats leave faster than they can come")
 
-    def __init__(self, config: NicConfig, *, buffers: int | None = None):
+    def __init__(self, config: NicConfig, *, buffers: int | None = None,
+                 opcode: int = Opcode.VECTORS):
+        self._opcode = Opcode(opcode)
         self._beats, self._vector_beats = config.net_payload_beats, config.vector_beats
         self._buffers = packet_buffers(config.nodes) if buffers is None else buffers
         self._positions = max(self._beats - 1, self._most(1, 2))
@@ -89,7 +92,7 @@ class VectorPackager(Gateable, wiring.Component):
         m.submodules.input = source = SkidBuffer(VectorBeat)
         m.submodules.pool = pool = self._pool
         m.submodules.reader = reader = PacketReader(
-            Opcode.VECTORS, self._buffers, self._positions, self._beats, least=2)
+            self._opcode, self._buffers, self._positions, self._beats, least=2)
         wiring.connect(m, wiring.flipped(self.i), source.i)
         wiring.connect(m, reader.headers, wiring.flipped(self.headers))
         wiring.connect(m, reader.payload, wiring.flipped(self.payload))

@@ -1,65 +1,57 @@
 """Query checker: validates each sample from the host as a whole, then passes or rejects it."""
 
-from amaranth.hdl import C, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.bags import BagUnpacker, RowBounds, SegmentStore
+from rtl.bags.layouts import Segment
 from rtl.config import NicConfig
 from rtl.formats import (
     CREDIT_BITS,
-    NO_SAMPLE,
     NODE_BITS,
     STEP_BITS,
     TABLE_BITS,
     ErrorRecord,
     Key,
+    QueryBag,
     QueryRecord,
     RecordBeat,
     RecordKind,
     SampleRecord,
-    Status,
 )
 from rtl.gateable import Gateable
 from rtl.keys.owner_split import OwnerSplit
 from rtl.monitor.counters import CounterLayout, count
+from rtl.query.judge import BAG_USER, USER, flags_of, head_of, judge
 from rtl.query.unpacker import QueryUnpacker
 from rtl.stream import PacketFIFO, SkidBuffer, packet_layout
 
-__all__ = ["QUERY_COUNTERS", "QueryChecker", "Slot"]
+__all__ = ["QUERY_COUNTERS", "QueryChecker", "Slot", "slot_layout"]
 
-QUERY_COUNTERS = CounterLayout(
-    "samples", "keys", "empty_bags", "rejected", "strays", "over_credit")
+_COUNTERS = ("samples", "keys", "empty_bags", "rejected", "strays", "over_credit")
 
-Slot = data.StructLayout({
-    "key": Key, "kind": 2, "owner": NODE_BITS, "mine": 1, "sample": 32, "step": STEP_BITS,
-    "ends": 1, "last": 1,
-})
-"""A checked slot.
+QUERY_COUNTERS = CounterLayout(*_COUNTERS)
 
-mine: this node owns the key. last: last slot of its sample. An EMPTY slot has no key and no owner.
-ends: the slot belongs to no sample and ends the share of its step.
-"""
 
-_Stored = data.StructLayout({
-    "key": Key, "kind": 2, "owner": NODE_BITS, "mine": 1, "sample": 32, "step": STEP_BITS,
-    "ends": 1,
-})
-_User = data.StructLayout({
-    "kind": 2, "step": STEP_BITS, "gap": 1, "marker": 1, "ends": 1, "size_bad": 1, "refused": 1})
-"""Data beside a key.
+def slot_layout(bags: bool) -> data.StructLayout:
+    """Layout of a checked slot.
 
-gap: beats before this record were lost. ends: field of a SAMPLE record. size_bad: the SAMPLE record
-has an invalid number of slots. refused: the SAMPLE record has an invalid size or step.
-"""
+    mine: this node owns the key. last: last slot of its sample. An EMPTY slot has no key and no
+    owner. ends: the slot belongs to no sample and ends the share of its step.
 
-_Flags = data.StructLayout({
-    "head": 1, "key": 1, "inner": 1, "empty": 1, "refused": 1, "gap": 1, "marker": 1})
-"""Kind of a record.
+    With ``bags``, bag: the slot is a bag that pools at its owner. Its ``kind`` is KEY_END,
+    ``key.table`` its table; bits 0 to 15 of ``key.row`` are its number of keys, and bit 16 is the
+    ``mean`` of its table.
+    """
+    return data.StructLayout({
+        "key": Key, "kind": 2, "owner": NODE_BITS, "mine": 1, "sample": 32, "step": STEP_BITS,
+        "ends": 1, "last": 1,
+    } | ({"bag": 1} if bags else {}))
 
-head: SAMPLE. refused: a SAMPLE to be rejected. key: KEY or KEY_END. inner: KEY. empty: EMPTY. gap:
-beats before it were lost. marker: a gap without a record.
-"""
 
+Slot = slot_layout(False)
+"""A checked slot, in NICs without owner-pooled bags."""
 
 class QueryChecker(Gateable, wiring.Component):
     """Pass valid samples as a whole, and answer each invalid sample with one error.
@@ -80,10 +72,22 @@ class QueryChecker(Gateable, wiring.Component):
     Dropped beats cause one CREDIT error. It names the open sample unless that sample was answered
     already. A sample may continue in the next packet; its step is that of its SAMPLE record.
 
+    With ``config.owner_bags``, a slot may be a bag that pools at its owner. Further faults of a
+    sample are:
+
+    - KIND: a key of a table that pools at its owner, a bag of a table that does not, or of kind
+      ROW, or a bag behind a KEY;
+    - ROW: a row of a bag is beyond its table, or has more than 36 bits;
+    - SAMPLE_SIZE: a bag has 0 keys, more than ``config.bag_words`` words, or a part; the sample has
+      more than ``config.bag_segments`` segments;
+    - TRUNCATED: a packet ends before the bag does.
+
     Ports
     -----
     i: stream of :data:`rtl.formats.RecordBeat`; always ready.
-    o: stream of :data:`Slot`.
+    o: stream of :func:`slot_layout`.
+    segments (with bags): stream of :data:`rtl.bags.layouts.Segment`: the bags among the slots of
+        ``o``, in order, with any bits above bit 47 of a head.
     errors: stream of :data:`rtl.formats.ErrorRecord`.
     consumed: beats consumed, modulo 2^16: the credit of the host.
     node, nodes: number of this node, and of all nodes.
@@ -91,178 +95,132 @@ class QueryChecker(Gateable, wiring.Component):
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
         :class:`rtl.keys.owner_split.OwnerSplit`.
     counters: ``samples``, ``keys`` and ``empty_bags`` passed on; samples ``rejected``; ``strays``,
-        slot records outside a sample; ``over_credit``, beats dropped.
+        slot records outside a sample; ``over_credit``, beats dropped. With bags: ``bags`` and
+        ``bag_keys`` passed on; ``keys`` are those of other tables.
     idle: also 1 while an incomplete sample waits for the host.
     """
 
-    LATENCY = {("last record of a sample", "its first slot"): 12}
-    RATE = "1 record per cycle, and a cycle more for each TRUNCATED or CREDIT"
+    LATENCY = {("last record of a sample", "its first slot"): 12,
+               ("last word of a sample, in a NIC with bags", "its first slot"): 16,
+               ("last word of a sample, in a NIC with bags", "its first segment"): 16}
+    RATE = "1 record or segment per cycle, and a cycle more for each TRUNCATED or CREDIT"
 
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
-        self._config = config
+        self._config, self._bags = config, config.owner_bags > 0
+        self._slot = slot_layout(self._bags)
         super().__init__({
             "i": In(stream.Signature(RecordBeat)),
-            "o": Out(stream.Signature(Slot)), "errors": Out(stream.Signature(ErrorRecord)),
+            "o": Out(stream.Signature(self._slot)), "errors": Out(stream.Signature(ErrorRecord)),
             "consumed": Out(CREDIT_BITS), "training": In(1), "open_step": In(STEP_BITS),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=(1 << NODE_BITS) - 1),
             "write_en": In(1), "write_table": In(TABLE_BITS), "write_word": In(3),
             "write_data": In(32), "write_ready": Out(1),
-            "counters": Out(QUERY_COUNTERS), "idle": Out(1),
+            "counters": Out(CounterLayout(*_COUNTERS, *("bags", "bag_keys") * self._bags)),
+            "idle": Out(1),
+            **({"segments": Out(stream.Signature(Segment))} if self._bags else {}),
         })
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.unpacker = unpacker = QueryUnpacker(self._config.query_beats)
-        m.submodules.split = split = OwnerSplit(_User, self._config.tables)
+        config, bags = self._config, self._bags
+        m.submodules.unpacker = unpacker = (
+            BagUnpacker(config.query_beats, config.bag_words) if bags else
+            QueryUnpacker(config.query_beats))
+        m.submodules.split = split = OwnerSplit(
+            BAG_USER if bags else USER, config.tables, bags=bags)
         # Cut the path from the checks to the pointers of the FIFO.
-        m.submodules.staged = staged = SkidBuffer(packet_layout(_Stored))
-        m.submodules.slots = slots = PacketFIFO(_Stored, self._config.sample_slots)
+        stored = data.StructLayout({
+            name: shape for name, shape in self._slot.members.items() if name != "last"})
+        m.submodules.staged = staged = SkidBuffer(packet_layout(stored))
+        m.submodules.slots = slots = PacketFIFO(stored, config.sample_slots)
         m.submodules.error_buffer = error = SkidBuffer(ErrorRecord)
         wiring.connect(m, wiring.flipped(self.i), unpacker.i)
         wiring.connect(m, staged.o, slots.i)
         wiring.connect(m, error.o, wiring.flipped(self.errors))
 
         query = data.View(QueryRecord, unpacker.o.payload.record)
+        user = unpacker.o.payload.user if bags else unpacker.o.payload
         # Check each record alone here; this shortens later paths.
         key, distance, size_bad = split.i.payload.key, Signal(STEP_BITS), Signal()
         ends = Signal()
-        slots_in = _head(key).slots
+        slots_in = head_of(key).slots
         m.d.comb += [
-            distance.eq(unpacker.o.payload.step - self.open_step),
-            size_bad.eq((slots_in == 0) | (slots_in > self._config.sample_slots)
+            distance.eq(user.step - self.open_step),
+            size_bad.eq((slots_in == 0) | (slots_in > config.sample_slots)
                         | (ends & (slots_in != 1))),
             ends.eq(data.View(SampleRecord, unpacker.o.payload.record).ends),
             split.i.payload.user.ends.eq(ends),
             split.i.valid.eq(unpacker.o.valid), unpacker.o.ready.eq(split.i.ready),
             split.i.payload.key.row.eq(query.row), split.i.payload.key.table.eq(query.table),
             split.i.payload.user.kind.eq(query.kind),
-            split.i.payload.user.step.eq(unpacker.o.payload.step),
+            split.i.payload.user.step.eq(user.step),
             split.i.payload.user.size_bad.eq(size_bad),
             split.i.payload.user.refused.eq(
                 size_bad | (self.training & ~distance[-1] & distance[1:].any())),
-            split.i.payload.user.gap.eq(unpacker.o.payload.gap & ~unpacker.o.payload.marker),
-            split.i.payload.user.marker.eq(unpacker.o.payload.marker),
+            split.i.payload.user.gap.eq(user.gap & ~user.marker),
+            split.i.payload.user.marker.eq(user.marker),
             split.node.eq(self.node), split.nodes.eq(self.nodes),
             split.write_en.eq(self.write_en), split.write_table.eq(self.write_table),
             split.write_word.eq(self.write_word), split.write_data.eq(self.write_data),
             self.write_ready.eq(split.write_ready),
             self.consumed.eq(unpacker.consumed),
         ]
-        rejected, stray = self._check(m, split.o, self._flags(m, split), staged.i, error.i)
+        checked, flags = split.o, flags_of(m, split)
+        if bags:
+            checked = self._segments(m, unpacker, split, flags)
+            flags = checked.payload.flags
+        rejected, stray = judge(m, checked, flags, staged.i, error.i, self.node,
+                                m.submodules.store if bags else None)
 
         given, kind = Signal(), slots.o.payload.item.kind
-        for name in _Stored.members:
+        idle = unpacker.idle & split.idle & staged.idle & slots.idle & error.idle
+        if bags:
+            idle &= m.submodules.checked.idle & m.submodules.store.idle
+        for name in stored.members:
             m.d.comb += self.o.payload[name].eq(slots.o.payload.item[name])
         m.d.comb += [
             self.o.payload.last.eq(slots.o.payload.last),
             self.o.valid.eq(slots.o.valid), slots.o.ready.eq(self.o.ready),
             given.eq(self.o.valid & self.o.ready),
-            self.idle.eq(unpacker.idle & split.idle & staged.idle & slots.idle & error.idle),
+            self.idle.eq(idle),
         ]
-        count(m, self.counters, samples=given & slots.o.payload.last,
-              keys=given & (kind != RecordKind.EMPTY),
+        keys = given & (kind != RecordKind.EMPTY)
+        if bags:
+            is_bag = slots.o.payload.item.bag
+            count(m, self.counters, bags=given & is_bag, bag_keys=Mux(
+                given & is_bag, self.o.payload.key.row[:QueryBag["keys"].width], 0))
+            keys &= ~is_bag
+        count(m, self.counters, samples=given & slots.o.payload.last, keys=keys,
               empty_bags=given & (kind == RecordKind.EMPTY),
               rejected=rejected, strays=stray, over_credit=unpacker.dropped)
         return m
 
-    def _flags(self, m: Module, split: OwnerSplit):
-        """Return the flags of the record that leaves ``split``, as registers."""
-        flags, user = Signal(_Flags), split.coming
-        with m.If(split.moves):
-            m.d.sync += [
-                flags.head.eq(user.kind == RecordKind.SAMPLE),
-                flags.refused.eq((user.kind == RecordKind.SAMPLE) & user.refused),
-                flags.key.eq((user.kind == RecordKind.KEY) | (user.kind == RecordKind.KEY_END)),
-                flags.inner.eq(user.kind == RecordKind.KEY),
-                flags.empty.eq(user.kind == RecordKind.EMPTY),
-                flags.gap.eq(user.gap | user.marker), flags.marker.eq(user.marker & ~user.gap),
-            ]
-        return flags
+    def _segments(self, m: Module, unpacker, split: OwnerSplit, flags):
+        """Pass segments beside the records to the checks, with the bounds of their rows.
 
-    def _check(self, m: Module, i, flags, o, errors) -> tuple[Signal, Signal]:
-        """Judge each record, and commit or revoke each sample at its end."""
-        user, record = i.payload.user, i.payload.key
-        head = _head(record)
-        # State of the sample: open until its last slot; bad after its error; final before its last
-        # slot; in_bag after a KEY. straying: in a run of stray records. bridged: gap handled.
-        open_, bad, final, in_bag, straying, bridged = (Signal(name=n) for n in (
-            "open", "bad", "final", "in_bag", "straying", "bridged"))
-        left, sample, step = Signal(16), Signal(32), Signal(STEP_BITS)
-        ends = Signal(reset_less=True)  # the share of its step
-
-        is_head, cut = flags.head, Signal()
-        fault, go, status = Signal(), Signal(), Signal(8)
-        write, end = Signal(), Signal()
+        Return the stream of records and segments with their flags and ``bad_row``.
+        """
+        m.submodules.store = store = SegmentStore(self._config.bag_segments)
+        m.submodules.bounds = bounds = RowBounds()
+        wiring.connect(m, store.o, wiring.flipped(self.segments))
+        item, user, coming = unpacker.o.payload, split.i.payload.user, split.coming
+        head = data.View(QueryBag, item.record)
         m.d.comb += [
-            # End the open sample; the record stays and is judged in the next cycle.
-            cut.eq((flags.gap & ~bridged) | (is_head & open_)),
+            split.i.payload.bag.eq(~item.plain), user.plain.eq(item.plain),
+            user.segment.eq(item.segment), user.wide.eq(head.wide), user.cut.eq(item.cut),
+            user.size.eq((head.keys == 0) | (head.part != 0) | head.more | item.long),
+            bounds.segment.eq(coming.segment), bounds.wide.eq(coming.wide),
+            bounds.rows.eq(split.rows), bounds.enable.eq(split.moves),
         ]
-        with m.If(flags.gap & ~bridged):
-            m.d.comb += [fault.eq(1), status.eq(Status.CREDIT)]
-        with m.Elif(is_head & open_):
-            m.d.comb += [fault.eq(~bad), status.eq(Status.TRUNCATED)]
-        with m.Elif(is_head):
-            m.d.comb += [fault.eq(flags.refused),
-                         status.eq(Mux(user.size_bad, Status.SAMPLE_SIZE, Status.STEP))]
-        with m.Elif(~open_):
-            m.d.comb += [fault.eq(~straying), status.eq(Status.NO_SAMPLE)]
-        with m.Elif(flags.key & i.payload.refused):
-            m.d.comb += [fault.eq(~bad), status.eq(i.payload.status)]
-        with m.Elif((flags.empty & in_bag) | (flags.inner & final)):
-            m.d.comb += [fault.eq(~bad), status.eq(Status.SAMPLE_SIZE)]
-
-        about_head, named = Signal(), Signal()
+        # Cut the path from the checks to the many registers of the split.
+        found = split.o.payload
+        m.submodules.checked = checked = SkidBuffer(data.StructLayout(
+            found.shape().members | {"flags": flags.shape(), "bad_row": 1}))
         m.d.comb += [
-            # A bad sample stores only the end that revokes it. Any fault other than a slot's ends
-            # the open sample.
-            end.eq(open_ & (cut | final)),
-            write.eq(open_ & (cut | final | ~(bad | (flags.key & i.payload.refused)
-                                              | (flags.empty & in_bag)))),
-            o.payload.last.eq(end), o.payload.drop.eq(bad | fault),
-            o.payload.item.key.eq(record), o.payload.item.kind.eq(user.kind),
-            o.payload.item.owner.eq(i.payload.owner),
-            # Compare here: the output of the store arrives late in the cycle.
-            o.payload.item.mine.eq(flags.key & (i.payload.owner == self.node)),
-            o.payload.item.sample.eq(sample), o.payload.item.step.eq(step),
-            o.payload.item.ends.eq(ends & flags.empty),
-            go.eq(i.valid & o.ready & errors.ready),
-            o.valid.eq(i.valid & errors.ready & write),
-            i.ready.eq(o.ready & errors.ready & (~cut | flags.marker)),
-            # Name the new sample, else the open sample if it has no answer yet.
-            about_head.eq(is_head & ~cut), named.eq(about_head | (open_ & ~bad)),
-            errors.valid.eq(i.valid & o.ready & fault),
-            errors.payload.sample.eq(Mux(
-                about_head, head.sample, Mux(named, sample, NO_SAMPLE))),
-            errors.payload.step.eq(Mux(named & ~about_head, step, user.step)),
-            errors.payload.status.eq(status), errors.payload.node.eq(0),
+            *(checked.i.payload[name].eq(found[name]) for name in found.shape().members),
+            checked.i.payload.flags.eq(flags), checked.i.payload.bad_row.eq(bounds.bad),
+            checked.i.valid.eq(split.o.valid), split.o.ready.eq(checked.i.ready),
         ]
-        with m.If(go):
-            m.d.sync += bridged.eq(flags.gap & ~flags.marker & cut)
-            with m.If(cut):
-                # The error for the gap covers the rest of the sample.
-                m.d.sync += [open_.eq(0), straying.eq(1)]
-            with m.Elif(is_head):
-                m.d.sync += [
-                    # Skip the slots of a sample that is too large; a sample of 0 slots is closed.
-                    open_.eq(head.slots != 0), bad.eq(flags.refused), in_bag.eq(0),
-                    straying.eq(0), sample.eq(head.sample), step.eq(user.step), ends.eq(user.ends),
-                    left.eq(head.slots), final.eq(head.slots == 1),
-                ]
-            with m.Elif(open_):
-                m.d.sync += [
-                    bad.eq(bad | fault), in_bag.eq(flags.inner),
-                    left.eq(left - 1), final.eq(left == 2), open_.eq(~final),
-                ]
-            with m.Else():
-                m.d.sync += straying.eq(1)
-        rejected, stray = Signal(), Signal()
-        m.d.comb += [rejected.eq(go & fault & named),
-                     stray.eq(go & ~cut & ~is_head & ~open_)]
-        return rejected, stray
-
-
-def _head(key) -> data.View:
-    """Return a SAMPLE record from the bits of ``key``."""
-    return data.View(SampleRecord, key.as_value() | C(0, SampleRecord.size))
+        return checked.o

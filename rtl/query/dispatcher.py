@@ -1,29 +1,35 @@
-"""Dispatcher: reserves a hold-buffer place for each slot, and sends its lookup to the owner."""
+"""Dispatcher: reserves a hold-buffer place for each slot, and sends its lookup or bag on."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.bags.layouts import BagStart
 from rtl.formats import (
     LANDING_BITS,
     NODE_BITS,
     STEP_BITS,
+    BagHead,
     DenseSlot,
     HoldSlot,
     LookupRecord,
     OutgoingRecord,
     RecordKind,
     Request,
+    hold_slot,
 )
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.credits import check_nodes
-from rtl.query.checker import Slot
+from rtl.query.checker import Slot, slot_layout
 from rtl.stream import SkidBuffer
 
 __all__ = ["DISPATCHER_COUNTERS", "Dispatcher"]
 
 _Headed = data.StructLayout({"slot": Slot, "to_local": 1, "to_remote": 1, "early": 1})
 """A slot, its destination, and whether its step was closed when it arrived."""
+
+_HeadedBag = data.StructLayout(_Headed.members | {"slot": slot_layout(True), "to_bags": 1})
+"""The same with bags."""
 
 DISPATCHER_COUNTERS = CounterLayout(
     "local", "remote", "stall_hold", "stall_local", "stall_remote", "stall_dense", "stall_step")
@@ -43,16 +49,20 @@ class Dispatcher(wiring.Component):
     written the rows of the open step. Slots keep their order: the first slot for an unfinished
     owner blocks later slots.
 
-    Parameters: ``nodes``, largest number of nodes.
+    With ``bags``, a bag that pools at its owner reserves one place, and starts instead of a lookup.
+
+    Parameters: ``nodes``, largest number of nodes; ``bags``: slots may be bags.
 
     Ports
     -----
-    i, shares: streams of :data:`rtl.query.Slot`. The block reads ``shares`` if ``unique``, else
-        ``i``; ``unique`` may change while idle.
-    reserve: stream of :data:`rtl.formats.HoldSlot`, to the hold buffer.
+    i, shares: streams of :func:`rtl.query.slot_layout`. The block reads ``shares`` if ``unique``,
+        else ``i``; ``unique`` may change while idle.
+    reserve: stream of :func:`rtl.formats.hold_slot`, to the hold buffer.
     next_landing: place of this item, valid while ``reserve.ready``.
     local: stream of :data:`rtl.formats.Request`, keys of this node.
     remote: stream of :data:`rtl.formats.OutgoingRecord`, keys of other nodes.
+    bags (``bags`` only): stream of :data:`rtl.bags.layouts.BagStart`, bags of all owners. Counters
+        ``bags``; ``stall_bags``, cycles in which a bag waits for room.
     dense: stream of :data:`rtl.formats.DenseSlot`, one per sample.
     node: number of this node.
     interact: samples have dense vectors; may change while idle.
@@ -68,15 +78,19 @@ class Dispatcher(wiring.Component):
     LATENCY = {
         ("slot", "own lookup"): 2,
         ("slot", "lookup to another node"): 2,
+        ("slot", "bag"): 2,
         ("written", "slot that overtakes"): 4,
     }
     RATE = "1 slot per cycle; of those that overtake 1 in 2 cycles"
 
-    def __init__(self, nodes: int = 1):
+    def __init__(self, nodes: int = 1, *, bags: bool = False):
         check_nodes(nodes)
+        self._bags, self._headed = bags, _HeadedBag if bags else _Headed
+        slot = slot_layout(True) if bags else Slot
         super().__init__({
-            "i": In(stream.Signature(Slot)), "shares": In(stream.Signature(Slot)),
-            "unique": In(1), "reserve": Out(stream.Signature(HoldSlot)),
+            "i": In(stream.Signature(slot)), "shares": In(stream.Signature(slot)),
+            "unique": In(1),
+            "reserve": Out(stream.Signature(hold_slot(True) if bags else HoldSlot)),
             "next_landing": In(LANDING_BITS),
             "local": Out(stream.Signature(Request)),
             "remote": Out(stream.Signature(OutgoingRecord)),
@@ -84,12 +98,14 @@ class Dispatcher(wiring.Component):
             "node": In(NODE_BITS), "interact": In(1),
             "training": In(1), "open_step": In(STEP_BITS),
             "overtake": In(1), "written": In(nodes),
-            "counters": Out(DISPATCHER_COUNTERS), "idle": Out(1),
-        })
+            "counters": Out(CounterLayout(
+                *DISPATCHER_COUNTERS.members, *(("bags", "stall_bags") if bags else ()))),
+            "idle": Out(1),
+        } | ({"bags": Out(stream.Signature(BagStart))} if bags else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.head = head = SkidBuffer(_Headed)
+        m.submodules.head = head = SkidBuffer(self._headed)
         m.submodules.local_buffer = local = SkidBuffer(Request)
         m.submodules.remote_buffer = remote = SkidBuffer(OutgoingRecord)
         m.submodules.dense_buffer = dense = SkidBuffer(DenseSlot)
@@ -113,13 +129,17 @@ class Dispatcher(wiring.Component):
         # Prepare both candidates: slots arrive late in the cycle, from a RAM.
         coming = []
         for source in (self.i, self.shares):
-            following, headed = source.payload, Signal(_Headed)
+            following, headed = source.payload, Signal(self._headed)
             m.d.comb += [
                 source.ready.eq(head.i.ready), headed.slot.eq(following),
                 headed.to_local.eq(following.mine),
                 headed.to_remote.eq((following.kind != RecordKind.EMPTY) & ~following.mine),
                 headed.early.eq(waits_for(following.step)),
             ]
+            if self._bags:
+                with m.If(following.bag):
+                    m.d.comb += [headed.to_local.eq(0), headed.to_remote.eq(0),
+                                 headed.to_bags.eq(1)]
             coming.append(headed)
         m.d.comb += [
             head.i.valid.eq(Mux(self.unique, self.shares.valid, self.i.valid)),
@@ -131,11 +151,16 @@ class Dispatcher(wiring.Component):
             ahead.eq(self.overtake & head.o.valid & ~head.o.ready & (slot.step == next_step) & (
                 (slot.kind == RecordKind.EMPTY) | done.bit_select(slot.owner, 1))),
         ]
+        # Request a place only if the lookup can leave in the same cycle.
+        may_go = Mux(to_local, local.i.ready, ~to_remote | remote.i.ready) & ~waits & ~early
+        quiet = head.idle & local.idle & remote.idle & dense.idle
+        if self._bags:
+            bags = self._start(m, head.o, go)
+            may_go &= ~head.o.payload.to_bags | bags.i.ready
+            quiet &= bags.idle
         m.d.comb += [
             early.eq(head.o.payload.early & ~ahead & ~opened),
-            waits.eq(begins & ~dense.i.ready),
-            # Request a place only if the lookup can leave in the same cycle.
-            room.eq(Mux(to_local, local.i.ready, ~to_remote | remote.i.ready) & ~waits & ~early),
+            waits.eq(begins & ~dense.i.ready), room.eq(may_go),
             self.reserve.valid.eq(head.o.valid & room),
             go.eq(self.reserve.valid & self.reserve.ready),
             head.o.ready.eq(self.reserve.ready & room),
@@ -148,7 +173,7 @@ class Dispatcher(wiring.Component):
             remote.i.payload.record.eq(record),
             dense.i.valid.eq(go & begins), dense.i.payload.sample.eq(slot.sample),
             dense.i.payload.step.eq(slot.step),
-            self.idle.eq(head.idle & local.idle & remote.idle & dense.idle),
+            self.idle.eq(quiet),
         ]
         m.d.sync += begins.eq(self.interact & ~inside)
         with m.If(go):
@@ -161,3 +186,20 @@ class Dispatcher(wiring.Component):
               stall_remote=head.o.valid & to_remote & ~remote.i.ready,
               stall_dense=head.o.valid & waits, stall_step=head.o.valid & early)
         return m
+
+    def _start(self, m: Module, head: stream.Interface, go: Signal) -> SkidBuffer:
+        """Start the bag at ``head`` if it may ``go``; return the buffer of the starts."""
+        m.submodules.bag_buffer = bags = SkidBuffer(BagStart)
+        wiring.connect(m, bags.o, wiring.flipped(self.bags))
+        slot, start, to_bags = head.payload.slot, bags.i.payload, head.payload.to_bags
+        m.d.comb += [
+            bags.i.valid.eq(go & to_bags), start.destination.eq(slot.owner),
+            start.step.eq(slot.step), start.landing.eq(self.next_landing),
+            start.own.eq(slot.mine),
+        ]
+        with m.If(to_bags):
+            keys = BagHead["keys"].width
+            m.d.comb += [self.reserve.payload.keys.eq(slot.key.row[:keys]),
+                         self.reserve.payload.mean.eq(slot.key.row[keys])]
+        count(m, self.counters, bags=bags.i.valid, stall_bags=head.valid & to_bags & ~bags.i.ready)
+        return bags

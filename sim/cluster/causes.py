@@ -146,6 +146,9 @@ def _of_node(state: Mapping) -> list[dict]:
     if owed["gpu"]:
         add(_LOCAL, "gpu", f"node {node} waits for {owed['gpu']} rows of its GPU, whose vectors "
             f"have not arrived" + since("host_parser.vectors", "brought none"))
+    if owed.get("gpu_bags"):
+        add(_LOCAL, "gpu", f"node {node} waits for {owed['gpu_bags']} vectors of bags of its GPU, "
+            f"which have not arrived" + since("host_parser.bag_vectors", "brought none"))
     if owed["host"]:
         add(_LOCAL, "host", f"the host of node {node} owes {owed['host']} dense vectors"
             + since("host_parser.dense", "brought none"))
@@ -159,6 +162,14 @@ def _of_node(state: Mapping) -> list[dict]:
         peer = state["lookups_for"]
         add(_CREDIT, "peers", f"lookups of node {node} wait for credit of node {peer}, which has "
             f"returned too few credits", [peer])
+    if "bag_packager.stall_credit" in state["counting"]:
+        add(_CREDIT, "peers", f"bags of node {node} wait for credit of their owner, which has "
+            f"returned too few credits")
+    if owed.get("peer_bags"):
+        peers = state["owing"]
+        add(_PEERS, "peers", f"node {node} waits for {owed['peer_bags']} vectors of bags of other "
+            f"nodes{f' ({node_names(peers)})' if peers else ''}"
+            + since("net_parser.bag_vectors", "brought none"), peers)
     if owed["peers"]:
         peers = state["owing"]
         add(_PEERS, "peers", f"node {node} waits for {owed['peers']} vectors of other "

@@ -21,6 +21,9 @@ _HELD_PARTS = {"host": "host_tx", "network": "net_tx"}
 _OWED = {"gpu": "gpu_answers", "host": "dense_answers", "peers": "peer_answers"}
 """Blocks that count the answers of a part."""
 
+_BAGS_OWED = {"gpu_bags": "gpu_bag_answers", "peer_bags": "bag_answers"}
+"""The same for vectors of bags, in NICs with owner pooling."""
+
 
 def diagnose(cluster: Cluster, registers: Sequence, error: StuckError, linked: bool,
              renewed: bool = False) -> dict:
@@ -45,7 +48,8 @@ def diagnose(cluster: Cluster, registers: Sequence, error: StuckError, linked: b
         waits: the streams under back-pressure, with ``behind``, the blocked output streams of the
             block that should take the beat.
         owed: outstanding answers of ``gpu``, ``host`` (dense vectors) and ``peers``, and rows and
-            optimizer states of training not yet ``written``.
+            optimizer states of training not yet ``written``; with owner pooling, also vectors of
+            bags: ``gpu_bags`` and ``peer_bags``.
         owing: peers for which frames with such answers were lost, in either direction.
         silent: parts that a fault keeps silent.
         given_up: peers that do not acknowledge.
@@ -68,9 +72,10 @@ def diagnose(cluster: Cluster, registers: Sequence, error: StuckError, linked: b
             count = file.counters()
             counters.append(count)
             state |= _registers(file, count, renewed)
+            blocks = _OWED | (_BAGS_OWED if "bag_answers.asked" in count else {})
             state["owed"] |= {
                 part: count[f"{block}.asked"] - count[f"{block}.answered"] & 0xFFFFFFFF
-                for part, block in _OWED.items()}
+                for part, block in blocks.items()}
     if counters and "step_barrier.steps" in counters[0]:
         unwritten = [state["node"] for state in nodes if state["owed"]["written"]]
         for state in nodes:
@@ -115,8 +120,8 @@ def _of_host(cluster: Cluster, node: ClusterNode, linked: bool) -> dict:
                and cluster.held.get((number, stream), 0) > cluster.cycle]
     owing = [] if linked else [
         peer.number for peer in cluster.nodes
-        if lost_between(injected, number, peer.number, Opcode.LOOKUPS)
-        or lost_between(injected, peer.number, number, Opcode.VECTORS)]
+        if lost_between(injected, number, peer.number, Opcode.LOOKUPS, Opcode.BAGS)
+        or lost_between(injected, peer.number, number, Opcode.VECTORS, Opcode.BAG_VECTORS)]
     return {"node": number, "channels": [], "waits": [], "silent": silent,
             "owed": {"gpu": 0, "host": 0, "peers": 0,
                      "written": 0 if training is None else training.memory.unfinished},
@@ -132,7 +137,8 @@ def _of_host(cluster: Cluster, node: ClusterNode, linked: bool) -> dict:
 def _streams(node: ClusterNode, registers: RegisterFile) -> dict:
     """Return the state of the streams of a NIC."""
     state = node.engine.channels()
-    takers = channel_map(*(name in registers.names for name in ("training", "link_epoch")))
+    takers = channel_map(*(name in registers.names
+                           for name in ("training", "link_epoch", "bag_window")))
     channels = [
         {"name": name, "to": takers[name], "valid": bool(valid), "ready": bool(ready),
          "beats": int(beats), "last": int(last) if last >= 0 else None}

@@ -112,7 +112,7 @@ class NativeNode:
     delivery: as in :class:`sim.node.node.Node`.
     """
 
-    training = None
+    training = bags = None
     packets_unsent = 0
     """Always 0: this host is never silent."""
 

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 
 from host.model import Model
+from host.placement.shard import ShardPlan
 from rtl.config import PRESETS, NicConfig
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 
-__all__ = ["check_fit", "check_slots", "check_units", "config_to_build", "fitting_nic",
-           "preset_of", "sizes_beyond"]
+__all__ = ["check_fit", "check_pools", "check_slots", "check_units", "config_to_build",
+           "fitting_nic", "preset_of", "sizes_beyond"]
 
 
 def preset_of(dimension: int) -> str:
@@ -39,26 +40,46 @@ def _power(least: int) -> int:
     return 1 << (least - 1).bit_length()
 
 
-def fitting_nic(config: NicConfig, model: Model, runtime: Runtime,
-                workload: Workload) -> NicConfig:
-    """Return the NIC to build, see `config_to_build`. Raises as `check_fit` does."""
-    config = config_to_build(config, model, runtime, workload)
+def fitting_nic(config: NicConfig, model: Model, runtime: Runtime, workload: Workload,
+                plan: ShardPlan | None = None) -> NicConfig:
+    """Return the NIC to build, see `config_to_build`. Raises as `check_fit` and `check_pools` do.
+    """
+    if plan is not None:
+        check_pools(config, runtime, plan)
+    config = config_to_build(config, model, runtime, workload, plan)
     check_fit(config, model, runtime, workload)
     return config
 
 
-def config_to_build(config: NicConfig, model: Model, runtime: Runtime,
-                    workload: Workload) -> NicConfig:
-    """Return ``config`` without its dot units if the run does not use them.
+def config_to_build(config: NicConfig, model: Model, runtime: Runtime, workload: Workload,
+                    plan: ShardPlan | None = None) -> NicConfig:
+    """Return ``config`` without its dot units if the run does not use them, and with ``owner_bags``
+    if tables of ``plan`` pool at their owner: as many as lookups may wait for other nodes, within
+    64 and 1,024.
 
-    Dot units take most of the time of a build and of a simulated cycle. They stay where the
-    settings give ``dot_units``.
+    Dot units take most of the time of a build and of a simulated cycle. Either size stays where the
+    settings give it.
     """
-    if runtime.interaction and model.interaction == "dot":
-        return config
-    if any(setting.partition("=")[0].strip() == "dot_units" for setting in workload.settings):
-        return config
-    return config.with_fields(dot_units=0)
+    given = {setting.partition("=")[0].strip() for setting in workload.settings}
+    if "dot_units" not in given and not (runtime.interaction and model.interaction == "dot"):
+        config = config.with_fields(dot_units=0)
+    if "owner_bags" not in given and plan is not None and plan.owner_pooled.any():
+        config = config.with_fields(owner_bags=max(64, min(1024, config.remote_in_flight)))
+    if plan is not None and plan.owner_pooled.any() and not config.owner_bags:
+        raise ValueError("owner_bags must be above 0 for tables that pool at their owner, not 0")
+    return config
+
+
+def check_pools(config: NicConfig, runtime: Runtime, plan: ShardPlan) -> None:
+    """Raise ``ValueError`` for settings that tables which pool at their owner do not support."""
+    if not plan.owner_pooled.any():
+        return
+    for name, value, needed in (("training", config.training, False), ("link", config.link, False),
+                                ("interaction", runtime.interaction, False),
+                                ("deliver", runtime.deliver, "pooled")):
+        if value != needed:
+            raise ValueError(f"{name} must be {str(needed).lower()} for tables that pool at their "
+                             f"owner, not {str(value).lower()}: use pool requester")
 
 
 def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workload) -> None:

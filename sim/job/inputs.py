@@ -16,6 +16,7 @@ from host.placement.shard import ShardPlan
 from host.samples import Samples, first_samples
 from rtl.config import NicConfig
 from sim.job.fit import check_slots
+from sim.job.pools import check_bags, pool_slots
 from sim.job.workload import GENERATED, MEASURED, Workload
 
 __all__ = ["SampleSource", "batcher_of", "check_warmup", "holdable", "most_mini_batches",
@@ -74,15 +75,15 @@ class SampleSource:
 
     def mini_batches(self, config: NicConfig, batcher: Batcher,
                      before: Callable[[Samples], None] = lambda sample: None,
-                     again: bool = False) -> Iterator[MiniBatch]:
+                     again: bool = False, plan: ShardPlan | None = None) -> Iterator[MiniBatch]:
         """Return mini-batches; their samples keep the numbers that they have in the input.
 
         ``before`` is called with the last sample left out, if there is one; ``again`` as in
-        :meth:`chunks`. ``ValueError`` for a sample that is larger than half the hold buffer.
+        :meth:`chunks`. Raises as :func:`holdable`, with ``plan``.
         """
         first = self.workload.first_sample
         return holdable(batcher.form(skip_samples(self.chunks(again), first, before), first),
-                        config)
+                        config, plan)
 
     def plan(self, placement: str | None = None) -> ShardPlan:
         """Return the plan of the tables, by the workload's ``placement`` or the given one.
@@ -147,10 +148,16 @@ def skip_samples(chunks: Iterator[Samples], count: int,
                          f"not {count!r}")
 
 
-def holdable(batches: Iterable[MiniBatch], config: NicConfig) -> Iterator[MiniBatch]:
-    """Yield mini-batches; ``ValueError`` for a sample that exceeds half the hold buffer."""
+def holdable(batches: Iterable[MiniBatch], config: NicConfig,
+             plan: ShardPlan | None = None) -> Iterator[MiniBatch]:
+    """Yield mini-batches; ``ValueError`` for a sample that exceeds half the hold buffer, or whose
+    bags of owner-pooled tables exceed the NIC, see `check_bags`."""
+    pools = plan is not None and plan.owner_pooled.any()
     for batch in batches:
         slots = batch.samples.slots
+        if plan is not None and pools:
+            check_bags(batch.samples, batch.numbers, plan, config)
+            slots = pool_slots(batch.samples, plan)
         most = int(slots.max(initial=0))
         if most > config.sample_slots:
             check_slots(most)

@@ -17,9 +17,9 @@ _PARTS = {"workload": Workload, "simulation": Simulation, "outputs": Outputs}
 
 _REPORTED = (
     "model", "nodes", "samples", "first_sample", "mini_batch", "in_flight", "warmup", "batching",
-    "window", "data", "format", "placement", "copied_rows", "engine", "fidelity", "threads", "skip",
-    "network", "pcie", "gpu", "mlp", "seed", "cluster", "waves", "waves_node", "waves_window",
-    "faults", "patience")
+    "window", "data", "format", "placement", "copied_rows", "pool", "engine", "fidelity", "threads",
+    "skip", "network", "pcie", "gpu", "mlp", "seed", "cluster", "waves", "waves_node",
+    "waves_window", "faults", "patience")
 """Members of a report's ``options``, in order; the report adds the NIC. Clock gating is left out,
 because it changes only the speed of a run."""
 
@@ -53,6 +53,10 @@ class RunOptions:
             if self.outputs.waves is not None:
                 raise ValueError("waves must go with fidelity rtl, not with fast, which has no "
                                  "signals")
+            if self.workload.pool != "requester":
+                raise ValueError("pool must be requester with fidelity fast, whose NIC model does "
+                                 f"not pool at the owner, not {str(self.workload.pool)!r}: use "
+                                 "fidelity rtl")
             if self.workload.fault_plan.frames:
                 raise ValueError("faults of frames must go with fidelity rtl, not with fast, "
                                  "which has no frames")

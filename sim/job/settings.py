@@ -60,10 +60,11 @@ class Runtime:
         (``bar_gib``), and ``gpu_rings`` must be false.
     request_batch: entries of a full request list to the GPU: lookups, or samples with requested
         dense vectors. With ``gpu_rings`` or ``row_reads``, at most the vectors of a packet.
-    request_timeout, lookup_timeout, vector_timeout, result_timeout, index_timeout,
+    bag_batch: bags of a full list to the GPU; at most the vectors of a packet, which answers it.
+    request_timeout, lookup_timeout, vector_timeout, result_timeout, index_timeout, bag_timeout,
     gradient_timeout: timeout in cycles after which a partly filled request list, lookups packet,
-        vectors packet, results packet, index packet or packet of partial sums leaves; 0: at the
-        next check, at least a cycle later.
+        vectors packet, results packet, index packet, packet of bags or packet of partial sums
+        leaves; 0: at the next check, at least a cycle later.
     output_queues: whether lookups wait for credit in a queue per owner. A slow owner then does not
         delay lookups to other owners.
     link_delay: cycles from a packet to the LINK packet that acknowledges it, unless another packet
@@ -102,6 +103,8 @@ class Runtime:
     vector_timeout: int = 64
     result_timeout: int = 64
     index_timeout: int = 64
+    bag_timeout: int = 64
+    bag_batch: int = 64
     output_queues: bool = False
     link_delay: int = 128
     link_timeout_first: int = 7_500
@@ -163,8 +166,10 @@ class Runtime:
         if not 1 <= self.request_batch <= most:
             raise ValueError(f"request_batch must be between 1 and {most}, "
                              f"not {self.request_batch!r}")
+        if not 1 <= self.bag_batch <= 0xFFFF:
+            raise ValueError(f"bag_batch must be between 1 and {0xFFFF}, not {self.bag_batch!r}")
         for name in ("request_timeout", "lookup_timeout", "vector_timeout", "result_timeout",
-                     "index_timeout", "gradient_timeout"):
+                     "index_timeout", "bag_timeout", "gradient_timeout"):
             if not 0 <= getattr(self, name) <= 0xFFFF:
                 raise ValueError(f"{name} must be between 0 and {0xFFFF}, "
                                  f"not {getattr(self, name)!r}")

@@ -26,7 +26,7 @@ from sim.job.arguments import check_bounds
 from sim.job.fault_plan import FaultPlan
 from sim.job.settings import apply_settings
 
-__all__ = ["GENERATED", "MEASURED", "Workload", "check_cluster"]
+__all__ = ["GENERATED", "MEASURED", "POOLS", "Workload", "check_cluster"]
 
 GENERATED = 1024
 """Number of samples that the generator makes by default."""
@@ -34,6 +34,8 @@ GENERATED = 1024
 MEASURED = 4096
 """Samples at the start of the input for counting lookups."""
 
+POOLS = ("requester", "owner")
+"""Values of ``pool`` that are no file."""
 
 _PROFILE = "{} profile: its name or a TOML file."
 
@@ -89,6 +91,12 @@ class Workload:
     gpus: int = 1
     copied_rows: int = option(
         0, "Copy tables of at most this many rows to every node; 0: no copies.", least=0)
+    pool: AnyPath = option(
+        "requester", "Node that pools the bags of a table. requester: the node of the sample, "
+        "which looks up every row. owner: the node of the rows, which sends a vector per bag, for "
+        "all tables whose rows are not hashed and whose bags fit a packet. Or a TOML file with the "
+        "tables that pool at the owner, by name or number: owner = [\"items seen\", 3].",
+        metavar="requester|owner|FILE")
     network: AnyPath | NetworkProfile = option(
         "ethernet_100g_switch", _PROFILE.format("Network"), of_cluster=True)
     gpu: AnyPath | GpuProfile = option("gpu_rtx8000", _PROFILE.format("GPU"), of_cluster=True)
@@ -112,6 +120,8 @@ class Workload:
             raise ValueError(f"format must go with data, not {self.format!r} alone")
         check_seed(self.seed)
         check_placement(self.placement)
+        if self.pool not in POOLS and not str(self.pool).endswith(".toml"):
+            raise ValueError(f"pool must be {', '.join(POOLS)} or a TOML file, not {self.pool!r}")
         self._check_batching()
         _ = self.fault_plan
 
@@ -148,7 +158,7 @@ class Workload:
     def files(self) -> dict[str, Paths]:
         """The input files by option name."""
         named = {name: getattr(self, name) for name in (
-            "data", "model", "cluster", "network", "gpu", "pcie", "faults")}
+            "data", "model", "cluster", "network", "gpu", "pcie", "faults", "pool")}
         return {name: given for name, given in named.items()
                 if isinstance(given, str | Sequence)}
 

@@ -84,7 +84,8 @@ def register_values(config: NicConfig, runtime: Runtime, model: Dlrm, *, node: i
     } | ({"output_queues": 1} if runtime.output_queues else {}) | _delivery_values(runtime) | (
         ring_registers(config) if runtime.gpu_rings else {}) | (
         row_registers() if runtime.row_reads else {}) | (
-        {name: getattr(runtime, name) for name in LINK_SETTINGS} if config.link else {})
+        {name: getattr(runtime, name) for name in LINK_SETTINGS} if config.link else {}) | (
+        _bag_values(config, runtime, dimension, nodes) if config.owner_bags else {})
 
 
 def _request_batch(config: NicConfig, runtime: Runtime, dimension: int) -> int:
@@ -93,6 +94,16 @@ def _request_batch(config: NicConfig, runtime: Runtime, dimension: int) -> int:
         return runtime.request_batch
     # The vectors of a list are read from one slot and sent as one packet, like the rows of a read.
     return min(runtime.request_batch, vectors_that_fit(dimension, config.host_payload_beats))
+
+
+def _bag_values(config: NicConfig, runtime: Runtime, dimension: int,
+                nodes: int) -> dict[str, int]:
+    """Return the register values of owner pooling."""
+    share = config.owner_bag_beats // nodes
+    # One packet of vectors answers a list.
+    most = vectors_that_fit(dimension, config.host_payload_beats)
+    return {"bag_window": share - share // 8, "bag_share": share,
+            "bag_timeout": runtime.bag_timeout, "bag_batch": min(runtime.bag_batch, most)}
 
 
 def _delivery_values(runtime: Runtime) -> dict[str, int]:

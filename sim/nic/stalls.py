@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-__all__ = ["CAUSES", "TRAINING_CAUSES", "stalls"]
+__all__ = ["BAG_CAUSES", "CAUSES", "TRAINING_CAUSES", "stalls"]
 
 CAUSES: dict[str, tuple[str, str]] = {
     "host_assembler.stall_output": ("host", "packets waited because PCIe took none"),
@@ -72,10 +72,23 @@ TRAINING_CAUSES: dict[str, tuple[str, str]] = {
 }
 """Further causes, in NICs that train."""
 
-_CAUSES = CAUSES | TRAINING_CAUSES
+BAG_CAUSES: dict[str, tuple[str, str]] = {
+    "gpu_bag_answers.stall_answers": ("gpu", "vectors of bags were owed by the GPU and none came"),
+    "bag_answers.stall_answers": ("peers", "vectors of bags were owed by others and none came"),
+    "bag_packager.stall_credit": ("peers", "bags waited for credit of their owner"),
+    "dispatcher.stall_bags": ("bags", "a slot waited for room towards the sender of bags"),
+    "bag_sender.stall_ids": ("bags", "a bag waited for a free id"),
+    "bag_packager.stall_buffers": ("bags", "bags waited for a packet buffer"),
+    "owner_places.stall_places": ("bags", "a bag of another node waited for a free place"),
+    "bag_lists.stall_buffers": ("bags", "bags for the GPU waited for a buffer"),
+    "bag_vectors.stall_buffers": ("vectors", "vectors of bags waited for a packet buffer"),
+}
+"""Further causes, in NICs with owner pooling."""
+
+_CAUSES = CAUSES | TRAINING_CAUSES | BAG_CAUSES
 """Cause and meaning of each stall counter. Parts outside the NIC (host, gpu, dense, network, peers)
 are primary causes; the other causes name the data that back-pressure delays inside: ``samples``,
-``lookups``, ``vectors``, ``results``, ``gradients`` or ``rows``."""
+``lookups``, ``bags``, ``vectors``, ``results``, ``gradients`` or ``rows``."""
 
 
 def stalls(counters: Sequence[Mapping[str, int]]) -> dict:

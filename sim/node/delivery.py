@@ -23,12 +23,16 @@ class Delivery:
         completions.
     gpu_rings: whether request lists and vectors pass through rings in GPU memory.
     rows: location of the rows in GPU memory if the NIC reads them itself.
+    plan: plan of the tables if some of them pool at their owner; else None.
+    own_pooling: ``sum`` or ``mean``, by which the GPU pools a node's own bags of these tables.
     """
 
     pooling: str | None = None
     completion_slots: int = 0
     gpu_rings: bool = False
     rows: RowPlaces | None = None
+    plan: ShardPlan | None = None
+    own_pooling: str = "sum"
 
     @classmethod
     def of(cls, config: NicConfig, runtime: Runtime, model: Model, plan: ShardPlan,
@@ -36,4 +40,5 @@ class Delivery:
         """Return the delivery of ``node`` with the settings of ``runtime``."""
         return cls(model.nic_pooling if runtime.deliver == "unique" else None,
                    config.completion_slots if runtime.completions else 0, runtime.gpu_rings,
-                   RowPlaces.of(plan, node, model.width) if runtime.row_reads else None)
+                   RowPlaces.of(plan, node, model.width) if runtime.row_reads else None,
+                   plan if plan.owner_pooled.any() else None, model.nic_pooling)

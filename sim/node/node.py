@@ -12,9 +12,10 @@ from time import thread_time
 
 import numpy as np
 
-from host.timing.gpu import Gather, GpuLookups, GpuProfile, LaunchThread
+from host.timing.gpu import Gather, GpuLookups, GpuProfile, LaunchThread, MemoryClock
 from host.timing.pcie import Pcie, PcieProfile
 from host.timing.row_reads import RowReadTimes
+from host.wire.bags import ReadRows
 from host.wire.packets import Header, payload_records
 from host.wire.rows import Answer
 from rtl.config import NicConfig
@@ -25,6 +26,7 @@ from sim.nic.ports import LAST_BIT
 from sim.nic.registers import address_of
 from sim.nic.timed import TIMED
 from sim.node.answers import Answers
+from sim.node.bags import Bags
 from sim.node.completions import Completions
 from sim.node.delivery import Delivery
 from sim.node.dense_vectors import DenseVectors
@@ -60,19 +62,21 @@ class Node:
     bottom: float32 operations of a sample's bottom MLP, if the NIC computes the interaction.
     training: function that makes the `TrainingHost`, if the NIC trains.
     delivery: delivery of the NIC's answers and of its requests for rows.
+    read: function that returns the rows in GPU memory, if tables pool at their owner.
     """
 
     def __init__(self, number: int, engine: Engine, config: NicConfig, answer: Answer,
                  dimension: int, pcie: PcieProfile, gpu: GpuProfile, in_flight: int,
                  bottom: int | None = None, training: TrainingOf | None = None,
-                 delivery: Delivery | None = None):
+                 delivery: Delivery | None = None, read: ReadRows | None = None):
         self.number = number
         self.engine = engine
         self._config, self._answer = config, answer
         self._pcie = Pcie(pcie)
         self._events = EventQueue()
-        thread = LaunchThread(gpu, self._events.at)
-        self._gpu: GpuLookups[tuple[int, np.ndarray]] = GpuLookups(gpu, 4 * dimension, thread)
+        thread, memory = LaunchThread(gpu, self._events.at), MemoryClock()
+        self._gpu: GpuLookups[tuple[int, np.ndarray]] = GpuLookups(gpu, 4 * dimension, thread,
+                                                                   memory)
         thread.join(lambda now: self._schedule_end(self._gpu.start(now)))
         delivery = delivery or Delivery()
         self._rings = None if not delivery.gpu_rings else GpuRings(
@@ -83,6 +87,11 @@ class Node:
             number, config, delivery.rows,
             RowReadTimes(pcie, self._pcie, delivery.rows.row_bytes), self._gpu, self._events,
             lambda end: self.silent_gpu.after(end), answer, self._send)
+        self.bags = None if delivery.plan is None or read is None else Bags(
+            number, config, delivery.plan, dimension, delivery.own_pooling, read, gpu, thread,
+            memory, self._events, self._send, lambda end: self.silent_gpu.after(end),
+            self._end_pooled)
+        """The pooler of bags of owner-pooled tables, None without these tables."""
         self._completions = (Completions(number, delivery.completion_slots)
                              if delivery.completion_slots else None)
         self._queries = Queries(
@@ -158,7 +167,10 @@ class Node:
     @property
     def unanswered(self) -> int:
         """Unanswered samples of this node's shares, in flight or waiting."""
-        return sum(int(step.left[self.number]) for step in self._answers.steps.values())
+        shares = ((step, int(step.left[self.number])) for step in self._answers.steps.values())
+        return sum(left or (self.bags is not None and self.bags.waits(step))
+                   * (step.shares[self.number + 1] - step.shares[self.number])
+                   for step, left in shares)
 
     @property
     def progress(self) -> float:
@@ -246,6 +258,8 @@ class Node:
             if len(records) != head.count:
                 raise self._violation(COUNT, head)
             self._schedule_end(self._gpu.arrive(now, (head.step, records), head.count))
+        elif self.bags is not None and head.opcode == self.bags.opcode:
+            self.bags.take(packet, head, now)
         elif head.opcode == Opcode.DENSE_REQUESTS and self.dense is not None:
             self.dense.take_requests(packet, head, now)
         elif head.opcode == Opcode.FLUSH and self._completions is not None:
@@ -254,7 +268,8 @@ class Node:
                   or head.opcode == Opcode.CREDIT):
             raise self._violation(OPCODE, head)
         for step in completed:
-            self._end_step(step, now)
+            if self.bags is None or self.bags.answered(step):
+                self._end_step(step, now)
         self._queries.send(now)
 
     def _violation(self, what: str, head: Header) -> ProtocolError:
@@ -306,15 +321,22 @@ class Node:
             self.training.errors(samples, steps, statuses)
 
     def _begin_step(self, step: Step, now: float) -> None:
-        if self._completions is not None:
+        if self._completions is not None and step.sends(self.number):
             self._send(self._completions.open(step), now)
+        if self.bags is not None:
+            self.bags.begin(step, now)
         if self.dense is not None:
             self.dense.begin(step, now)
+
+    def _end_pooled(self, step: Step, now: float) -> None:
+        """End an answered share when its own bags are pooled."""
+        self._moved = max(self._moved, now)
+        self._end_step(step, now)
 
     def _end_step(self, step: Step, now: float) -> None:
         step.ends[self.number] = now
         self._answers.close(step)
-        if self._completions is not None:
+        if self._completions is not None and step.sends(self.number):
             self._completions.seen(step)
         if self.dense is not None:
             self.dense.end(step)

@@ -8,7 +8,7 @@ from sim.engines import Engine
 from sim.job.faults import Windows
 from sim.node.step import Step
 
-__all__ = ["ClusterNode", "DenseCounts", "GatherCounts"]
+__all__ = ["BagCounts", "ClusterNode", "DenseCounts", "GatherCounts"]
 
 
 class GatherCounts(Protocol):
@@ -18,6 +18,22 @@ class GatherCounts(Protocol):
     def launches(self) -> int: ...
     @property
     def rows(self) -> int: ...
+
+
+class BagCounts(Protocol):
+    """Counts of bags pooled by a node's GPU: bags of other nodes (``foreign``) in ``lists``,
+    ``own`` bags, ``keys`` of both, and kernel ``launches``."""
+
+    @property
+    def foreign(self) -> int: ...
+    @property
+    def own(self) -> int: ...
+    @property
+    def keys(self) -> int: ...
+    @property
+    def lists(self) -> int: ...
+    @property
+    def launches(self) -> int: ...
 
 
 class DenseCounts(Protocol):
@@ -49,6 +65,7 @@ class ClusterNode(Protocol):
     seconds: CPU time of NIC and host.
     host_bytes: bytes over PCIe in each direction.
     gpu: gathers of rows.
+    bags: bags pooled, None without owner-pooled tables.
     dense: dense vectors sent, None unless the NIC computes the interaction.
     unanswered: number of samples in flight or waiting.
     queries_waiting: query packets held back for lack of credit.
@@ -82,6 +99,8 @@ class ClusterNode(Protocol):
     def host_bytes(self) -> dict[str, int]: ...
     @property
     def gpu(self) -> GatherCounts: ...
+    @property
+    def bags(self) -> BagCounts | None: ...
     @property
     def dense(self) -> DenseCounts | None: ...
     @property

@@ -31,9 +31,10 @@ class Queries:
     config: the NIC's configuration.
     in_flight: steps kept in flight.
     send: function that sends a packet at a given time.
-    began: callback, called before the first query of a step is sent.
-    reserve: callback, called before a step starts. If it returns False, the step waits until an
-        earlier step ends.
+    began: callback, called before the first query of a step is sent, or when a step without
+        queries starts.
+    reserve: callback, called before a step with queries starts. If it returns False, the step waits
+        until an earlier step ends.
     """
 
     def __init__(self, node: int, config: NicConfig, in_flight: int,
@@ -88,16 +89,23 @@ class Queries:
                 return
             self._packets.popleft()
             self._sent_beats += beats
-            if self._node not in step.starts:
-                step.starts[self._node] = now
-                self._began(step, now)
+            self._begin(step, now)
             self._send(packet, now)
 
+    def _begin(self, step: Step, now: float) -> None:
+        if self._node not in step.starts:
+            step.starts[self._node] = now
+            self._began(step, now)
+
     def _start(self, now: float) -> None:
-        while self._steps and self._going < self._in_flight and self._reserve():
+        while self._steps and self._going < self._in_flight and (
+                not self._steps[0].sends(self._node) or self._reserve()):
             step = self._steps.popleft()
             self._going += 1
+            if not step.sends(self._node):
+                self._begin(step, now)
+                continue
             self._packets.extend((step, packet) for packet in query_packets(
                 step.queries(self._node), node=self._node, step=step.number,
-                payload_beats=self._packet_beats))
+                payload_beats=self._packet_beats, items=step.items(self._node)))
         self.send(now)

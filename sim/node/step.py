@@ -15,9 +15,12 @@ from host.batching import MiniBatch
 from host.dlrm.dlrm import pooled_reference
 from host.dlrm.interaction import ResultLayout, interaction
 from host.model import Model
+from host.placement.shard import ShardPlan
 from host.samples import Samples, share_sizes
+from host.wire.bags import BagList
 from host.wire.indices import check_share
 from host.wire.packets import query_records, share_end
+from sim.node.owner_pooling import OwnerPooling
 
 __all__ = ["PooledOf", "Step", "StepResult", "lacking"]
 
@@ -40,7 +43,7 @@ class Step:
     answers: float32 ``[samples, parts, values]``, filled as they arrive; the parts are bags or
         beats.
     dense: dense vectors, float32 ``[samples, dimension]``, if the NIC computes the interaction.
-    filled: parts received for each sample: int64.
+    filled: parts received for each sample, with own bags once they are pooled: int64.
     status: error status of each sample, 0 for success.
     left: unanswered samples of each node's share: int64.
     records: query records of all samples: uint64.
@@ -48,6 +51,7 @@ class Step:
     batch: the mini-batch as formed from the input; None for samples in input order.
     foreign_keys: sum over the shares of the distinct keys that other nodes own.
     unique: whether the NICs send each distinct vector of a share once.
+    pools: bags of owner-pooled tables; None without owner-pooled tables.
     starts, ends: host cycles of the first query and the last result of each share, once known.
     """
 
@@ -65,28 +69,34 @@ class Step:
     batch: MiniBatch | None = None
     foreign_keys: int = 0
     unique: bool = False
+    pools: OwnerPooling | None = None
     starts: dict[int, float] = field(default_factory=dict)
     ends: dict[int, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, number: int, first: int, samples: Samples, nodes: int, answer: tuple[int, int],
            dense: np.ndarray | None = None, batch: MiniBatch | None = None,
-           unique: bool = False) -> "Step":
+           unique: bool = False, plan: ShardPlan | None = None) -> "Step":
         """Deal ``samples`` in contiguous shares whose sizes differ by at most 1.
 
-        ``answer``: parts and values of a sample's answer. ``ValueError`` if the step is ``unique``
-        and a share has more slots than there are indices.
+        ``answer``: parts and values of a sample's answer. ``plan``: plan of the tables, if it may
+        have owner-pooled tables. ``ValueError`` if the step is ``unique`` and a share has more
+        slots than there are indices.
         """
         n = len(samples)
         sizes = share_sizes(n, nodes)
         shares = list(accumulate(sizes, initial=0))
-        slots = np.concatenate(([0], np.cumsum(samples.slots)))
         if unique:
             check_share(samples.share_slots(nodes))
+        if plan is not None and plan.owner_pooled.any():
+            pools, records, bounds = OwnerPooling.of(plan, samples, first, shares)
+        else:
+            slots = np.concatenate(([0], np.cumsum(samples.slots)))
+            pools, records, bounds = None, query_records(samples, first), slots + np.arange(n + 1)
         return cls(number, first, samples, shares,
                    np.zeros((n, *answer), np.float32), dense, np.zeros(n, np.int64),
-                   np.zeros(n, np.int64), np.array(sizes, np.int64), query_records(samples, first),
-                   slots + np.arange(n + 1), batch, unique=unique)
+                   np.zeros(n, np.int64), np.array(sizes, np.int64), records, bounds, batch,
+                   unique=unique, pools=pools)
 
     @property
     def numbers(self) -> np.ndarray:
@@ -123,21 +133,60 @@ class Step:
         records = self.records[first:end]
         return np.concatenate((records, share_end())) if self.unique else records
 
-    def place(self, node: int, at: int, first: int, parts: np.ndarray) -> bool:
-        """Store the parts from ``first`` on of the answer to the step's sample ``at``.
+    def items(self, node: int) -> np.ndarray | None:
+        """Return the places in :meth:`queries` at which a packet may begin; None for all places."""
+        if self.pools is None:
+            return None
+        return self.pools.items_within(*self.bounds[self.shares[node:node + 2]])
 
-        Return whether the sample is complete. ``ValueError`` if the sample is not in the share of
+    def sends(self, node: int) -> bool:
+        """Return whether ``node`` has queries for its NIC."""
+        return self.pools is None or self.pools.sends(node)
+
+    def own_bags(self, node: int) -> BagList:
+        """Return the bags of the share of ``node`` that its own GPU pools, except empty bags."""
+        assert self.pools is not None
+        return self.pools.own_bags(node, self.samples.slice(*self.shares[node:node + 2]))
+
+    def place_own(self, node: int, vectors: np.ndarray) -> None:
+        """Store the pooled vectors of :meth:`own_bags`; without queries, the share is answered."""
+        assert self.pools is not None
+        own, share = self.pools.own[node], slice(*self.shares[node:node + 2])
+        answers = self.answers[share]
+        sample, table = np.nonzero(own & (self.samples.bag_lengths[share] > 0))
+        answers[sample, table] = vectors
+        self.pools.parts[node] = own.sum()
+        self.filled[share] += self.pools.parts[node]
+        if not self.sends(node):
+            self.left[node] = 0
+
+    def _answered(self, node: int) -> tuple[int, int, np.ndarray | None]:
+        """Return the parts of a sample's answer from the NIC, the parts that ``filled`` counts in
+        addition, and the places of the NIC's parts; None for all places."""
+        if self.pools is None:
+            return self.answers.shape[1], 0, None
+        sent = np.flatnonzero(~self.pools.own[node])
+        return len(sent), int(self.pools.parts[node]), sent
+
+    def place(self, node: int, at: int, first: int, parts: np.ndarray) -> bool:
+        """Store the parts from ``first`` on of the NIC's answer to the step's sample ``at``.
+
+        Return whether the answer is complete. ``ValueError`` if the sample is not in the share of
         ``node`` or the parts do not continue the answer.
         """
         self._check(node, at)
-        total, before = self.answers.shape[1], self.filled[at]
+        total, more, places = self._answered(node)
+        before = self.filled[at] - more
         after = first + len(parts)
         if first != before or after > total:
             what = "bags" if self.dense is None else "beats"
             raise ValueError(f"sample {self.numbers[at]} got {what} {first} to {after - 1} "
                              f"after {before} {what}")
-        self.answers[at, first:after] = parts
-        self.filled[at] = after
+        if places is None:
+            self.answers[at, first:after] = parts
+        else:
+            self.answers[at, places[first:after]] = parts
+        self.filled[at] = after + more
         if after == total:
             self.left[node] -= 1
         return bool(after == total)
@@ -145,7 +194,8 @@ class Step:
     def refuse(self, node: int, at: int, status: int) -> None:
         """Record an error answer to the step's sample ``at``."""
         self._check(node, at)
-        if self.status[at] or self.filled[at] == self.answers.shape[1]:
+        total, more, _ = self._answered(node)
+        if self.status[at] or self.filled[at] == total + more:
             raise ValueError(f"sample {self.numbers[at]} was answered twice, the second time "
                              f"with error {status}")
         self.status[at] = status
@@ -156,7 +206,8 @@ class Step:
         an error ``status``."""
         first, last = self.shares[node:node + 2]
         share = slice(first, last)
-        lacking = (self.status[share] == 0) & (self.filled[share] < self.answers.shape[1])
+        total, more, _ = self._answered(node)
+        lacking = (self.status[share] == 0) & (self.filled[share] < total + more)
         self.status[share][lacking] = status
         self.left[node] = 0
 

@@ -2,18 +2,22 @@
 
 The Python implementations (:mod:`sim.node`, :mod:`sim.cluster`, :mod:`host.dlrm`) are the
 reference; both give the same bits and cycles. Python is used with Amaranth's simulator, which needs
-no compiler, and for special behaviour: a traced NIC, a silent host or GPU, training, a test.
+no compiler, and for special behaviour: a traced NIC, a silent host or GPU, owner-pooled tables,
+training, a test.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from host.dlrm.row_store import RowStore
+from host.dlrm.rows import row_values
 from host.model import Model
 from host.placement.shard import ShardPlan
 from host.timing.gpu import GpuProfile
 from host.timing.network import Network
 from host.timing.pcie import PcieProfile
+from host.wire.bags import ReadRows
 from host.wire.rows import Answer, GivenRows, row_answers
 from rtl.config import NicConfig
 from sim.cluster.exchange import Exchange
@@ -77,7 +81,8 @@ class Backend:
         """Return a node for inference; the parameters are those of :class:`sim.node.node.Node`."""
         workload = self.options.workload
         rest = pcie, gpu, workload.in_flight, bottom
-        if self.compiled_hosts and self.rows is None and not workload.fault_plan.silences:
+        if (self.compiled_hosts and self.rows is None and not workload.fault_plan.silences
+                and delivery.plan is None):
             if isinstance(engine, ModelEngine):
                 return ModelNode(number, engine, config, model.width, *rest, delivery)
             if isinstance(engine, CompiledEngine) and engine.drivable:
@@ -85,7 +90,17 @@ class Backend:
                                     self.given)
         rows = self.rows or (self.given.answers if self.given else row_answers)
         answer = rows(model, workload.seed, number, config.host_payload_beats)
-        return Node(number, engine, config, answer, model.width, *rest, delivery=delivery)
+        read = None if delivery.plan is None else self._read(model)
+        return Node(number, engine, config, answer, model.width, *rest, delivery=delivery,
+                    read=read)
+
+    def _read(self, model: Model) -> ReadRows:
+        """Return the function that reads rows in GPU memory."""
+        if self.rows is not None:
+            raise ValueError("rows must be None for tables that pool at their owner: use given")
+        if self.given is not None:
+            return partial(self.given.read, dimension=model.width)
+        return partial(row_values, model, self.options.workload.seed)
 
     def training_node(self, number: int, engine: Engine, config: NicConfig, plan: ShardPlan,
                       rows: RowStore, pcie: PcieProfile, gpu: GpuProfile,

@@ -32,6 +32,7 @@ class Measurements:
     verdicts: number of samples by verdict.
     sha256: checksum of the predictions.
     batching: statistics of the mini-batches.
+    notes: lines on the placement of the tables.
     """
 
     options: RunOptions
@@ -54,3 +55,4 @@ class Measurements:
     verdicts: dict[str, int]
     sha256: str
     batching: dict
+    notes: list[str]

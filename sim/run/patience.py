@@ -4,6 +4,7 @@ from math import ceil, isfinite
 from typing import NamedTuple
 
 from host.model import Model
+from host.placement.shard import ShardPlan
 from host.timing.clock import cycles_of_us
 from host.timing.gpu import GpuProfile
 from host.timing.network import Network
@@ -35,7 +36,7 @@ class Waits(NamedTuple):
 
 def honest_waits(config: NicConfig, runtime: Runtime, model: Model, mini_batch: int,
                  faults: FaultPlan, gpu: GpuProfile, pcie: Pcie, network: Network,
-                 nodes: int) -> Waits:
+                 nodes: int, plan: ShardPlan) -> Waits:
     """Return the bounds for a configuration.
 
     A result is an answer, or queries or gradients that a NIC accepted. The time between two results
@@ -45,6 +46,8 @@ def honest_waits(config: NicConfig, runtime: Runtime, model: Model, mini_batch: 
       rounds of the lookups that may wait for the GPU at once; a round takes a PCIe round trip, a
       launch and a kernel. Every row is read once, and crosses PCIe and the network of every node
       once;
+    - with owner-pooled tables, the kernels that pool a share's own bags, and bags of other nodes in
+      the buffers of an owner, in rounds of ``owner_bags``; every bag is as long as a packet;
     - the bottom MLP of a share, if NICs compute the interaction;
     - every packet of an answer, sent until its node would be given up, with a reliable link;
     - every timeout of the registers once;
@@ -62,11 +65,33 @@ def honest_waits(config: NicConfig, runtime: Runtime, model: Model, mini_batch: 
     # A retransmitted packet waits up to a quarter longer.
     resent = runtime.link_timeout_most * 5 / 4 if config.link else 0
     period = runtime.link_probe_after if config.link else 0
-    still = max(gather, mlp, resent, period, network.lookahead)
+    bags, pooled = _pooling_waits(config, mini_batch, gpu, pcie, network, nodes, plan,
+                                  4 * model.width)
+    still = max(gather, mlp, resent, period, network.lookahead, bags)
     apart = sum(silence.length for silence in faults.silences if isfinite(silence.length))
     apart += _IN_A_ROW * sum(fault.time_us for fault in faults.frames)
     result = (rounds * (gather + 2 * network.lookahead) + wires + mlp
               # A node that dies just after it was heard is probed at the end of the next period.
               + _IN_A_ROW * runtime.link_tries * resent + 2 * period
-              + sum(getattr(runtime, name) for name in _TIMEOUTS) + cycles_of_us(apart))
+              + sum(getattr(runtime, name) for name in _TIMEOUTS) + cycles_of_us(apart)
+              + pooled + (runtime.bag_timeout if pooled else 0))
     return Waits(ceil(still), ceil(result))
+
+
+def _pooling_waits(config: NicConfig, mini_batch: int, gpu: GpuProfile, pcie: Pcie,
+                   network: Network, nodes: int, plan: ShardPlan,
+                   row_bytes: int) -> tuple[float, float]:
+    """Return the longest kernels that pool bags, and the bound on the wait for pooled bags; 0
+    without owner-pooled tables."""
+    tables = int((plan.owner_pooled > 0).sum())
+    if not tables:
+        return 0.0, 0.0
+    launch, keys = cycles_of_us(gpu.latency_us) + cycles_of_us(gpu.kernel_us), 2 * config.bag_words
+
+    def kernel(bags: int) -> float:
+        return launch + gpu.cycles_of_bags(bags * keys, bags, row_bytes)
+
+    own, foreign = kernel(-(-mini_batch // nodes) * tables), kernel(config.owner_bags)
+    # A bag has at least two words.
+    rounds = ceil(RECORDS_PER_BEAT // 2 * config.owner_bag_beats / config.owner_bags) + 1
+    return own + foreign, own + rounds * (foreign + pcie.lookahead + 2 * network.lookahead)

@@ -43,7 +43,7 @@ def summary(run: Measurements) -> dict:
         "model": {"name": model.name, "tables": model.tables,
                   "rows": sum(model.rows), "dimension": model.dimension,
                   "dimensions": list(model.dimensions), "poolings": list(model.poolings)},
-        "notes": [model.padding] if model.padding else [],
+        "notes": [*([model.padding] if model.padding else []), *run.notes],
         "options": options.as_dict(),
         "samples": run.samples,
         "lookups": run.lookups,
@@ -70,12 +70,26 @@ def summary(run: Measurements) -> dict:
             "mode": model.interaction, "itself": model.interaction_itself,
             "width": model.interaction_width,
             "dense_vectors": sum(node.dense.rows for node in nodes)},
+        "bags": _bags(run),
         "errors": sum(len(node.errors) for node in nodes),
         "latency_us": percentiles(run.latencies),
         "latencies_us": run.latencies,
         "phases_us": None,
         "predictions_sha256": run.sha256 if run.samples and not modelled else None,
     } | found
+
+
+def _bags(run: Measurements) -> dict | None:
+    """Return the bags of owner-pooled tables that the GPUs pooled, summed over the nodes; None
+    without owner-pooled tables."""
+    simulation = run.simulation
+    if not simulation.plan.owner_pooled.any():
+        return None
+    bags = [node.bags for node in simulation.cluster.nodes if node.bags is not None]
+    return {"pool": [table.pool.name.lower() for table in simulation.plan.tables],
+            "foreign": sum(each.foreign for each in bags), "own": sum(each.own for each in bags),
+            "keys": sum(each.keys for each in bags), "lists": sum(each.lists for each in bags),
+            "launches": sum(each.launches for each in bags)}
 
 
 def failures(result: dict) -> list[str]:
@@ -191,6 +205,9 @@ def table(result: dict) -> Table:
     row("rows fetched from the GPU", result["gpu"]["rows"])
     row("gathers on the GPU", result["gpu"]["launches"])
     done = result["interaction"]
+    if bags := result["bags"]:
+        row("bags pooled for other nodes", bags["foreign"])
+        row("own bags pooled by the GPU", bags["own"])
     row("interaction on the NIC", done and f"{done['mode']}{', itself' * done['itself']}")
     row("values per result", done and done["width"])
     row("network packets", result["network"]["packets"])

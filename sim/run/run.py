@@ -23,6 +23,7 @@ from sim.job.fit import fitting_nic
 from sim.job.inputs import SampleSource, batcher_of, check_warmup, holdable
 from sim.job.memory import check_memory
 from sim.job.options import RunOptions
+from sim.job.pools import with_pools
 from sim.job.restarts import check_restarts
 from sim.job.settings import apply_settings
 from sim.nic.ports import Observer
@@ -71,7 +72,7 @@ class Run:
     model, config, plan: model, NIC and placement of the cluster.
     foreign_keys: sum over the mini-batches handed out, see :class:`sim.node.step.Step`.
     notes: lines on settings that the run changed: NICs pool if the first mini-batch has too many
-        slots for unique delivery.
+        slots for unique delivery; tables pool at the requester if they cannot pool at the owner.
     """
 
     def __init__(self, options: RunOptions, backend: Backend | None = None,
@@ -87,24 +88,25 @@ class Run:
         source = SampleSource.of(workload)
         runtime, self.model = runtime.with_model(source.model)
         source = source.with_model(self.model)
-        self.config = fitting_nic(config, self.model, runtime, workload)
+        self.plan, self._placed = with_pools(source.plan(), self.model, workload, config)
+        self.notes = [*self._placed]
+        self.config = fitting_nic(config, self.model, runtime, workload, self.plan)
         self._restarts = deque(workload.fault_plan.restarts)
         check_restarts(workload.fault_plan.restarts, self.config)
         self._layout = ResultLayout.of(self.model) if runtime.interaction else None
         self._unique = runtime.deliver == "unique"
-        self.plan = source.plan()
         check_memory(workload, self.model, source.gpu_plan(),
                      dimensions=runtime.stored_dimensions(self.model))
         self._dlrm = Dlrm(self.model, workload.seed, simulation.mlp, backend.numerics.linear)
         self._before: Samples | None = None
         self.batcher = batcher_of(workload)
         if batches is None:
-            batches = source.mini_batches(self.config, self.batcher, self._sample_before)
+            batches = source.mini_batches(self.config, self.batcher, self._sample_before,
+                                          plan=self.plan)
         else:
-            batches = holdable(batches, self.config)
+            batches = holdable(batches, self.config, self.plan)
         batches = iter(batches)
         first = next(batches, None)
-        self.notes: list[str] = []
         if self._unique and first is not None:
             slots = first.samples.share_slots(workload.nodes)
             if slots > MOST_INDICES:
@@ -159,7 +161,7 @@ class Run:
                 if not self._modelled:  # modelled NICs ignore values
                     dense[:, :self.model.dimension] = self._dlrm.bottom(samples.dense)
             step = Step.of(number, first, samples, nodes, answer, dense, batch,
-                           unique=self._unique)
+                           unique=self._unique, plan=self.plan)
             if nodes > 1:
                 step.foreign_keys = foreign_keys(self.plan, samples, step.shares)
             yield step
@@ -293,4 +295,4 @@ class Run:
             cycles=int(np.ceil(tally.last_result)) - self.simulation.start if tally.samples else 0,
             latencies=tally.latencies[self.options.workload.warmup:],
             foreign_keys=self.foreign_keys, verdicts=tally.verdicts, sha256=tally.sha256,
-            batching=tally.similarity.result()))
+            batching=tally.similarity.result(), notes=self._placed))

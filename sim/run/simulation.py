@@ -99,7 +99,7 @@ class Simulation:
         lookahead = nodes[0].pcie.lookahead
         self.hand_out = lookahead + (self.network.lookahead if workload.nodes > 1 else 0)
         waits = honest_waits(config, runtime, model, workload.mini_batch, self.faults, self.gpu,
-                             nodes[0].pcie, self.network, workload.nodes)
+                             nodes[0].pcie, self.network, workload.nodes, plan)
         self.cluster = Cluster(
             nodes, self.network, backend.exchange_between(nodes, self.network),
             simulation.threads, reaction=self.hand_out,

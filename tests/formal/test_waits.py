@@ -5,6 +5,7 @@ contracts that keep the graph acyclic, for blocks as built for a NIC, or in the 
 table. Each contract is necessary: without it the graph has a cycle.
 """
 
+import itertools
 import re
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from amaranth.hdl import Signal, Value
 from amaranth.lib import stream, wiring
 
+from rtl.bags import BagLanding, BagReceiver, OwnerPlaces
 from rtl.cache import LocalCache, RemoteCache
 from rtl.cache.cache import EmbeddingCache
 from rtl.cache.lost_misses import LostMisses
@@ -44,7 +46,8 @@ SMALL = CONFIG.with_fields(
     dedupe_in_flight=4)
 """For caches, whose proofs take minutes in larger sizes."""
 PAIRS = [f"{port} {out}" for port, out in APART]
-ALL = [(False, False), (False, True), (True, False), (True, True)]
+BAGS = preset("tiny").with_fields(owner_bags=16)
+ALL = list(itertools.product((False, True), repeat=3))
 
 def entries() -> EmbeddingCache:
     """Return a small cache that may be cleared at any time, like that of the dedupe table."""
@@ -59,7 +62,8 @@ BLOCKS = {
     "receiver.i": (GradientReceiver, CONFIG), "partial_receiver.i": (PartialReceiver, CONFIG),
     "returned_receiver.i": (PartialReceiver, CONFIG, "host"),
     "step_counter.steps": (StepCounter, CONFIG.nodes), "row_updater.vectors": (RowUpdater, CONFIG),
-    "row_updater.states": (RowUpdater, CONFIG),
+    "row_updater.states": (RowUpdater, CONFIG), "bag_receiver.i": (BagReceiver, BAGS),
+    "bag_landing.vectors": (BagLanding, BAGS), "owner_places.vectors": (OwnerPlaces, BAGS),
 }
 """The blocks of the inputs that never wait, and their constructors."""
 
@@ -71,9 +75,9 @@ DEPTH = 40
 """Cycles within which a mutant is detected, including the sweep after reset."""
 
 
-@pytest.mark.parametrize("training, linked", ALL)
-def test_no_circle(training, linked):
-    assert circle(wait_graph(training, linked)) == []
+@pytest.mark.parametrize("training, linked, bags", ALL)
+def test_no_circle(training, linked, bags):
+    assert circle(wait_graph(training, linked, bags)) == []
 
 
 @pytest.mark.parametrize("contract", [*TAKEN, *PAIRS])
@@ -86,6 +90,8 @@ def test_each_contract_counts(contract):
     ("pooled_router.vectors", "dispatcher.dense"), ("vector_router.local", "delivery.o"),
     ("local_cache.updated", "local_source.o"), ("begun slot", "dispatcher.dense"),
     ("net_rx", "net_tx"), ("net_parser.steps", "departure.net_headers"),
+    ("host_parser.bag_vectors", "hold_buffer.o"), ("net_parser.bags", "owner_places.answers"),
+    ("owner_places.answers", "dispatcher.bags"), ("vectors of bags of the GPU", "bag_sender.o"),
 ], ids=lambda name: name.replace(" ", "-"))
 def test_a_circle_is_found(name, other):
     """A cycle is found if any stream gets one more wait."""
@@ -115,7 +121,7 @@ def test_the_training_path_has_all_streams():
                 end = "target" if isinstance(inner, wiring.FlippedSignature) else "source"
                 places = member.dimensions[0] if member.dimensions else 0
                 found[end] |= {f"{name}.{port}.{k}" for k in range(places)} or {f"{name}.{port}"}
-    table = [link for link in streams(True, True)
+    table = [link for link in streams(True, True, True)
              if any(end.partition(".")[0] in blocks for end in link[:2])]
     bank = {f"{reducer}.{port}" for reducer in ("local_reducer", "global_reducer")
             for port in ("sums", "terms")}

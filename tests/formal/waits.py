@@ -31,7 +31,8 @@ class Contract(NamedTuple):
 TAKEN = dict.fromkeys((
     "lookup_receiver.i", "remote_cache.fills", "local_cache.fills", "dedupe.fills",
     "query_checker.i", "dense_ring.vectors", "receiver.i", "partial_receiver.i",
-    "returned_receiver.i", "step_counter.steps", "row_updater.vectors", "row_updater.states"),
+    "returned_receiver.i", "step_counter.steps", "row_updater.vectors", "row_updater.states",
+    "bag_receiver.i", "bag_landing.vectors", "owner_places.vectors"),
     Contract("takes what comes, whatever else stands still", "test_waits"))
 """Inputs that wait for no other stream."""
 
@@ -94,7 +95,7 @@ _PORTS = {
 
 WAITS = {
     # Arriving vectors free places of the hold buffer, miss ids and entries.
-    "hold_buffer.reserve": ("own vectors", "vectors of peers"),
+    "hold_buffer.reserve": ("own vectors", "vectors of peers", "vectors of bags"),
     "remote_cache.lookups": ("vectors of peers",),
     "dedupe.requests": ("vectors for the dedupe table",),
     "local_cache.lookups": ("vectors of the GPU",),
@@ -119,6 +120,12 @@ WAITS = {
     "global_source.over": ("spills of the global reduction",),
     "row_updater.sums": ("rows to be updated", "states of rows"),
     "row_updater.flushed": ("rows to be updated", "states of rows", "rows written"),
+    # Bags that pool at their owner.
+    "bag_sender.starts": ("words of the bag", "ids of bags"),
+    "bag_sender.segments": ("start of the bag",),
+    "bag_packager.i": ("credit of bags",),
+    "owner_places.foreign": ("vectors of bags of the GPU",),
+    "owner_places.own": ("vectors of bags of the GPU",),
 }
 """Arrivals that an input may wait for besides its block's outputs."""
 
@@ -132,7 +139,8 @@ ARRIVALS = {
     "vectors of the GPU": ("local_cache.misses", "gpu_rings.headers", "gpu_rings.payload",
                            "host_rx"),
     "dense vectors": ("dense_ring.headers", "dense_ring.payload", "host_rx"),
-    "rest of a sample": ("begun slot", "own vectors", "vectors of peers", "hold_buffer.o"),
+    "rest of a sample": ("begun slot", "own vectors", "vectors of peers", "vectors of bags",
+                         "hold_buffer.o"),
     # The kernel consumes lists independently of its other waits; slots are read by DMA.
     "lists consumed": ("gpu_rings.headers", "gpu_rings.payload", "host_rx"),
     "acknowledgements": ("net_tx", "peer net_receiver.links"),
@@ -151,6 +159,16 @@ ARRIVALS = {
         "gradient_sender.remote", "gradient_sender.steps", "step_counter.complete",
         "global_reducer.flushed", "row_updater.done", "step_barrier.steps",
         "step_barrier.reports")),
+    # A bag that has its id waits for no other id.
+    "ids of bags": ("bag_sender.o", "peer bag_check.o", "peer owner_places.answers",
+                    "peer bag_router.remote"),
+    "vectors of bags": ("dispatcher.bags", "bag_sender.own", "owner_places.answers",
+                        "bag_router.local", "ids of bags"),
+    "start of the bag": ("query_checker.o", "delivery.o", "dispatcher.bags"),
+    # In the header of a packet of vectors: the last answer carries the last credit.
+    "credit of bags": ("peer bag_check.o", "peer owner_places.answers", "peer bag_router.remote"),
+    "vectors of bags of the GPU": ("owner_places.o", "bag_lists.headers", "bag_lists.payload",
+                                   "host_rx", "owner_places.answers"),
     # The sums of a step are read out when no data of it is in flight in any local reduction.
     "units that round": ("global_reducer.o",),
 }
@@ -159,12 +177,12 @@ ARRIVALS = {
 BEGUN = {
     # The first slot of its sample has its dense vector's place, so the other slots wait for no
     # dense vector.
-    "begun slot": ("begun place", "dispatcher.local", "dispatcher.remote"),
+    "begun slot": ("begun place", "dispatcher.local", "dispatcher.remote", "dispatcher.bags"),
     # Samples get places in order and have at most half of them, so earlier samples leave.
-    "begun place": ("own vectors", "vectors of peers", "hold_buffer.o"),
+    "begun place": ("own vectors", "vectors of peers", "vectors of bags", "hold_buffer.o"),
     # Slots are in the order of their steps, so no earlier slot waits for a later step.
     "slot of the open step": ("dispatcher.reserve", "dispatcher.local", "dispatcher.remote",
-                              "dispatcher.dense"),
+                              "dispatcher.dense", "dispatcher.bags"),
 }
 """Slots that precede others of their stream, and their own waits."""
 
@@ -177,6 +195,9 @@ ENVIRONMENT = {
                                   "test_credits"),
     "credit of partials": Contract("a peer is told in time of what was taken of its partials",
                                    "test_credit_return"),
+    "credit of bags": Contract("a peer has no more bags here than there are places",
+                               "test_credits"),
+    "words of the bag": Contract("a bag's words are stored before its slot, in the same order"),
     "acknowledgements": Contract("a packet has room in the pool, as soon as others gave it back",
                                  "test_pool_room"),
     "begun slot": Contract("only the first slot of a sample waits for its dense vector",
@@ -191,18 +212,19 @@ ENVIRONMENT = {
 """Contracts behind arrivals and orders that streams do not show."""
 
 
-def streams(training: bool, linked: bool) -> list[Link]:
+def streams(training: bool, linked: bool, bags: bool) -> list[Link]:
     """Return the links of a NIC, with those of the training path's blocks in place of its own."""
     def inner(place: str) -> str:
         block, _, port = place.partition(".")
         return _PORTS[port] if block == "training_path" else place
 
     own = [link._replace(source=inner(link.source), target=inner(link.target))
-           for link in links(training, linked)]
+           for link in links(training, linked, bags)]
     return own + [*INNER, *_RETURNED] * training
 
 
-def wait_graph(training: bool = True, linked: bool = True, *, without: Collection[str] = (),
+def wait_graph(training: bool = True, linked: bool = True, bags: bool = True, *,
+               without: Collection[str] = (),
                more: Mapping[str, Iterable[str]] = {}) -> nx.DiGraph:
     """Return the graph of two NICs, whose nodes are pairs (NIC, name).
 
@@ -210,7 +232,7 @@ def wait_graph(training: bool = True, linked: bool = True, *, without: Collectio
     contract is ignored.
     more: names and their additional waits.
     """
-    graph, table = nx.DiGraph(), streams(training, linked)
+    graph, table = nx.DiGraph(), streams(training, linked, bags)
     leaving: dict[str, list[str]] = {}
     for link in table:
         leaving.setdefault(link.source.partition(".")[0], []).append(link.source)

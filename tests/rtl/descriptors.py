@@ -18,9 +18,12 @@ class Table:
     owners: int = 1
     rows: int = 100
     valid: int = 1
+    pool: int = 0
+    mean: int = 0
 
     def words(self) -> list[int]:
-        return [self.valid | self.kind << 1 | self.owner << 8 | self.owners << 16,
+        return [self.valid | self.kind << 1 | self.pool << 3 | self.mean << 4 | self.owner << 8
+                | self.owners << 16,
                 self.rows & 0xFFFFFFFF, self.rows >> 32, 0xABCD0123, 0x4567EF89]
 
 
@@ -34,14 +37,19 @@ def key_hash(table: int, row: int) -> int:
 
 
 def split(tables: dict[int, Table], table: int, row: int, node: int, nodes: int = 255,
-          replicated: bool = True):
-    """Return (owner, status) of a key; owner is None if the key has no owner."""
+          replicated: bool = True, bag: int | None = None):
+    """Return (owner, status) of a key; owner is None if the key has no owner.
+
+    bag: the key is a segment of a bag that pools at its owner; None for a NIC without such bags.
+    """
     entry = tables.get(table)
     if entry is None or not entry.valid:
         return None, Status.TABLE
     if entry.kind == COLUMN or (entry.kind == REPLICATED and not replicated):
         return None, Status.KIND
-    if row >= entry.rows:
+    if bag is not None and (entry.pool != bag or (bag and entry.kind == ROW)):
+        return None, Status.KIND
+    if not bag and row >= entry.rows:
         return None, Status.ROW
     owner = entry.owner
     if entry.kind == ROW:

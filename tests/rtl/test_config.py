@@ -97,3 +97,30 @@ def test_windows_of_training(name):
     # A part of an owner's share stays free; a packet of a record and its beat fits.
     assert 2 <= config.gradient_window < config.partial_beats // config.nodes
     assert config.host_payload_beats <= config.gradient_credits
+
+
+@pytest.mark.parametrize("changes, error, message", [
+    ({"owner_bags": 8}, ValueError, "owner_bags must be between 16 and 4096, not 8"),
+    ({"owner_bags": 48}, ValueError, "owner_bags must be a power of two, not 48"),
+    ({"owner_bags": True}, TypeError, "owner_bags must be an integer, not True"),
+    ({"bag_segments": 16}, ValueError, "bag_segments must be between 32 and 16384, not 16"),
+    ({"owner_bag_beats": 16}, ValueError,
+     "owner_bag_beats must be between 32 and 16384 with nodes 8, not 16: use a larger "
+     "owner_bag_beats or a smaller nodes"),
+    ({"owner_bags": 64, "link": True}, ValueError,
+     "link must be False with owner_bags 64, not True"),
+    ({"owner_bags": 64, "training": True}, ValueError,
+     "training must be False with owner_bags 64, not True"),
+])
+def test_sizes_of_owner_pooling(changes, error, message):
+    with pytest.raises(error) as raised:
+        preset("tiny").with_fields(**changes)
+    assert str(raised.value) == message
+
+
+def test_longest_bag():
+    """It fits a packet of the network, a packet of queries, and the credit of every owner."""
+    config = preset("kaggle")
+    assert (config.bag_window, config.bag_words) == (56, 8 * config.net_payload_beats)
+    assert config.with_fields(query_beats=32).bag_words == 8 * 16
+    assert config.with_fields(owner_bag_beats=256).bag_words == 8 * 14

@@ -5,7 +5,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.config import preset
+from rtl.config import NicConfig, preset
 from rtl.links import Link, join, links, port_at
 from rtl.nic import SmartNic
 from tests.support import simulate
@@ -13,10 +13,17 @@ from tests.support import simulate
 UNUSED = {"access_tap.o"}
 """The tap is not part of the NIC's data path."""
 
+OPTIONS = pytest.mark.parametrize(
+    "training, bags", [(False, False), (True, False), (False, True)])
 
-@pytest.mark.parametrize("training", [False, True])
-def test_every_stream_of_a_block_is_an_end_of_a_link(training):
-    nic = SmartNic(preset("tiny").with_fields(training=training))
+
+def config_of(training: bool, bags: bool) -> NicConfig:
+    return preset("tiny").with_fields(training=training, owner_bags=16 * bags)
+
+
+@OPTIONS
+def test_every_stream_of_a_block_is_an_end_of_a_link(training, bags):
+    nic = SmartNic(config_of(training, bags))
     ends = {"source": set(), "target": set()}
     for name, block in nic.blocks.items():
         for port, member in block.signature.members.items():
@@ -25,7 +32,7 @@ def test_every_stream_of_a_block_is_an_end_of_a_link(training):
                 flipped = isinstance(inner, wiring.FlippedSignature)
                 if isinstance(inner.flip() if flipped else inner, stream.Signature):
                     ends["target" if flipped else "source"].add(f"{name}.{port}")
-    table = links(training)
+    table = links(training, bags=bags)
     for end, found in ends.items():
         named = [getattr(link, end) for link in table]
         assert len(set(named)) == len(named)
@@ -33,10 +40,10 @@ def test_every_stream_of_a_block_is_an_end_of_a_link(training):
     assert len({link.name for link in table}) == len(table)
 
 
-@pytest.mark.parametrize("training", [False, True])
-def test_the_ends_of_a_link_have_one_shape(training):
-    nic = SmartNic(preset("tiny").with_fields(training=training))
-    for link in links(training):
+@OPTIONS
+def test_the_ends_of_a_link_have_one_shape(training, bags):
+    nic = SmartNic(config_of(training, bags))
+    for link in links(training, bags=bags):
         if link.fields is None and {link.source.partition(".")[0],
                                     link.target.partition(".")[0]} <= nic.blocks.keys():
             shapes = [port_at(dict(nic.blocks), place).payload.shape()

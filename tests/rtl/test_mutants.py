@@ -5,6 +5,8 @@ Most are comparisons that wrap, that compare fewer bits, or that are off by one.
 
 import pytest
 
+from rtl.bags.pool import BagPool
+from rtl.bags.word_store import WordStore
 from rtl.cache.fills import FillWriter
 from rtl.dedupe.table import DedupeTable
 from rtl.delivery.indices import IndexPackager
@@ -126,6 +128,10 @@ MUTANTS = [
     Mutant(PacketPool, "(~same & (self.step != found.step))",
            "(~same & (self.step[:10] != found.step[:10]))",
            "network/test_packet_pool.py::test_places_and_full_packets[1-2-17]"),
+    Mutant(BagPool, "self.limit + 1 - _SHORTEST", "self.limit + 1",
+           "bags/test_pool.py::test_words_and_full_packets[3-24-65535-3-None]"),
+    Mutant(WordStore, "row.eq(beat + (k < start))", "row.eq(beat)",
+           "bags/test_word_store.py::test_words_of_segments[4-3]"),
     Mutant(Dispatcher, "slot.step == next_step", "slot.step[:10] == next_step[:10]",
            "query/test_dispatcher.py::test_no_step_but_the_next_overtakes[1025]"),
     # Steps of delivery and of the dedupe table.

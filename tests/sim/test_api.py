@@ -217,8 +217,8 @@ def test_progress_and_an_early_end(tmp_path, bags):
 def test_options_of_a_report_are_plain_and_flat():
     assert list(RunOptions().as_dict()) == [
         "model", "nodes", "samples", "first_sample", "mini_batch", "in_flight", "warmup",
-        "batching", "window", "data", "format", "placement", "copied_rows", "engine", "fidelity",
-        "threads", "skip", "network", "pcie", "gpu", "mlp", "seed", "cluster", "waves",
+        "batching", "window", "data", "format", "placement", "copied_rows", "pool", "engine",
+        "fidelity", "threads", "skip", "network", "pcie", "gpu", "mlp", "seed", "cluster", "waves",
         "waves_node", "waves_window", "faults", "patience"]
 
 

@@ -24,7 +24,7 @@ from rtl.config import NicConfig, preset
 from rtl.format_notes import CODES, FIELDS, PACKETS
 from rtl.formats import HeaderBeat, Opcode, Status, TableDescriptor
 from rtl.monitor.channels import channel_map
-from rtl.network.opcodes import READS, RECORDS, RINGS, TRAINING, VECTORS
+from rtl.network.opcodes import BAGS, READS, RECORDS, RINGS, TRAINING, vectors_of
 from tests.gen.timing.reports import small_report
 
 KEPT = Path(__file__).parents[3] / "docs" / "kaggle"
@@ -129,10 +129,12 @@ def test_notes_are_of_what_there_is(kaggle):
             known |= {field for key in layout.members for field in (key, f"{name}.{key}")}
     assert FIELDS.keys() <= known
     assert HeaderBeat.members.keys() - {"ember"} <= FIELDS.keys()
-    taken = {*RECORDS.values(), *(code for codes in VECTORS.values() for code in codes)}
+    taken = set()
     for framing, edge in (("network", "NIC to NIC"), ("host", "host to NIC")):
-        for code in (RECORDS[framing], *VECTORS[framing]):
+        own = (RECORDS[framing], *vectors_of(framing, bags=True), *BAGS[framing].values())
+        for code in own:
             assert PACKETS[code].sender == edge and not PACKETS[code].training
+        taken |= set(own)
         for code in TRAINING[framing].values():
             assert PACKETS[code].sender == edge and PACKETS[code].training
         taken |= set(TRAINING[framing].values())
@@ -164,8 +166,20 @@ def test_members_of_a_docstring():
     assert members["dot_units"].endswith("0 omits the dot interaction.")
 
 
-@pytest.mark.parametrize("which, trains", [("kaggle", False), ("training", True)])
-def test_diagram(which, trains, request):
+@pytest.fixture(scope="module")
+def linked():
+    return documents("tiny", ["link=true"])
+
+
+@pytest.fixture(scope="module")
+def bags():
+    return documents("tiny", ["owner_bags=16"])
+
+
+@pytest.mark.parametrize("which, options", [
+    ("kaggle", (False, False, False)), ("training", (True, False, False)),
+    ("linked", (False, True, False)), ("bags", (False, False, True))])
+def test_diagram(which, options, request):
     """Each line is of Mermaid's grammar; arrows are the streams, between nodes that are defined."""
     text = request.getfixturevalue(which)["nic.md"]
     [block] = re.findall(r"^```mermaid\nflowchart TB\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
@@ -182,7 +196,7 @@ def test_diagram(which, trains, request):
     streams = [(drivers[source] if port == drivers.get(source) else
                 source if port == source else f"{source}.{port}", target)
                for source, ports, target in edges for port in ports.split("<br/>")]
-    assert sorted(streams) == sorted(channel_map(trains).items())
+    assert sorted(streams) == sorted(channel_map(*options).items())
 
 
 def test_resources(training, kaggle):

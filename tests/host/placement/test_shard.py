@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from host.model import MODELS, Model
-from host.placement.shard import Placement, ShardPlan, key_hash
-from rtl.formats import DescriptorKind, TableDescriptor
+from host.placement.shard import Placement, ShardPlan, foreign_keys, key_hash
+from host.samples import Samples
+from rtl.formats import DescriptorKind, PoolPlace, TableDescriptor
 from rtl.keys.hash_columns import key_hash as plain_hash
 
 
@@ -90,7 +91,49 @@ def test_descriptor_words_read_back_through_the_layout():
     assert (record.rows_low, record.rows_high, record.base) == (5, 7, 0)
 
 
+def _pooled() -> ShardPlan:
+    """Return a plan of four tables, the last three pooled at their owners."""
+    return ShardPlan(3, (
+        Placement(DescriptorKind.ROW, 9, 0, 3), Placement(DescriptorKind.TABLE, 7, 2),
+        Placement(DescriptorKind.REPLICATED, 5), Placement(DescriptorKind.TABLE, 1 << 33, 1),
+    )).with_pools([PoolPlace.REQUESTER] + 3 * [PoolPlace.OWNER])
+
+
+def test_descriptors_have_the_place_of_pooling():
+    plan = ShardPlan(2, (Placement(DescriptorKind.TABLE, 5, 1, pool=PoolPlace.OWNER),
+                         Placement(DescriptorKind.TABLE, 5, 1, mean=True)))
+    bits = [int.from_bytes(row.astype("<u4").tobytes(), "little") for row in plan.descriptors()]
+    # Word 0: valid, kind at bit 1, pool at bit 3, mean at bit 4, owner at bit 8, owners.
+    assert [value & 0xFFFFFFFF for value in bits] == [
+        1 | 1 << 3 | 1 << 8 | 1 << 16, 1 | 1 << 4 | 1 << 8 | 1 << 16]
+
+
+def test_bags_pool_at_the_owner_or_at_every_copy():
+    plan = _pooled()
+    assert plan.owner_pooled.tolist() == [0, 7, 5, 1 << 33]
+    assert [plan.own_pooled(node).tolist() for node in range(3)] == [
+        [False, False, True, False], [False, False, True, True], [False, True, True, False]]
+    plain = plan.with_pools(4 * [PoolPlace.REQUESTER])
+    assert not plain.owner_pooled.any() and not plain.own_pooled(2).any()
+
+
+def test_keys_of_owner_pooled_tables_are_not_looked_up():
+    samples = Samples(np.zeros((2, 1), np.float32), np.zeros(2, np.float32),
+                      np.array([[0, 2, 1, 1], [0, 1, 0, 3]], np.int32),
+                      np.array([1, 1, 2, 3, 1, 3, 3, 3], np.int32),
+                      np.array([0, 1, 0, 5, 1, 6, 7, 6]))
+    plan = _pooled()
+    none = plan.with_pools(4 * [PoolPlace.REQUESTER])
+    some = plan.with_pools([PoolPlace.REQUESTER, PoolPlace.OWNER] + 2 * [PoolPlace.REQUESTER])
+    assert [foreign_keys(each, samples, [0, 1, 2, 2]) for each in (none, some, plan)] == [4, 1, 0]
+
+
 @pytest.mark.parametrize("make, message", [
+    (lambda: ShardPlan(2, (Placement(DescriptorKind.ROW, 5, 0, 2, pool=PoolPlace.OWNER),)),
+     "table 0 must pool at the requester, not at the owner: its rows are hashed over 2 nodes"),
+    (lambda: _pooled().with_pools(4 * [PoolPlace.OWNER]), "table 0 must pool at the requester"),
+    (lambda: _pooled().with_pools([PoolPlace.OWNER]),
+     "pools must have 4 places, one for each table, not 1"),
     (lambda: ShardPlan(2, (Placement(DescriptorKind.COLUMN, 5),)),
      "table 0 is split by columns, which is not supported"),
     (lambda: ShardPlan(2, (Placement(DescriptorKind.TABLE, 5, 2),)),

@@ -12,7 +12,7 @@ from host.devices.nccl import NcclProfile
 from host.devices.software import SoftwareProfile
 from host.devices.topology import TopologyProfile
 from host.timing.clock import Link
-from host.timing.gpu import GpuLookups, GpuMlp, GpuProfile, LaunchThread
+from host.timing.gpu import GpuLookups, GpuMlp, GpuProfile, LaunchThread, MemoryClock
 from host.timing.network import Network, NetworkProfile
 from host.timing.pcie import Pcie, PcieProfile
 from host.toml.profile import load_profile, profile_names
@@ -144,6 +144,28 @@ def test_one_thread_calls_gathers_one_after_the_other():
     ends[-1][1](4000)
     assert [gather for _, gather in begun[3:]] == [None, None] and thread.free
     assert [time for time, _ in ends] == [1000, 2000, 3000, 4000]
+
+
+def test_bags_read_rows_and_indices_and_write_vectors():
+    # 64 GB/s are 256 bytes a cycle: rows at half of it, indices and vectors at a quarter.
+    profile = GpuProfile("g", 1.0, 64.0, 64, 4, kernel_us=0.0, gather_fraction=0.5,
+                         stream_fraction=0.25)
+    gpu: GpuLookups[str] = GpuLookups(profile, 128)
+    gather = gpu.arrive(0, "a", 1000, 100)
+    assert gather is not None
+    assert gather.end == 250 + 1000 * 128 / 128 + (4 * 1000 + 100 * 128) / 64
+    rows = GpuLookups[str](profile, 128).arrive(0, "a", 1000)
+    assert rows is not None and rows.end == 250 + 1000
+    assert (gpu.rows, gpu.launches) == (1000, 1)
+
+
+def test_gathers_of_rows_and_of_bags_share_the_memory():
+    profile, memory = GpuProfile("g", 1.0, 64.0, 64, 4, kernel_us=0.0), MemoryClock()
+    rows, bags = (GpuLookups[str](profile, 64, memory=memory) for _ in range(2))
+    first, second = rows.arrive(0, "a", 4000), bags.arrive(1, "b", 64, 4)
+    assert first is not None and second is not None
+    assert first.end == 250 + 1000 and second.first == first.end
+    assert second.end == second.first + 16 + (256 + 256) / 256
 
 
 def test_without_a_thread_calls_do_not_wait_for_each_other():

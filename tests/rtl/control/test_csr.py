@@ -121,16 +121,22 @@ def run(script, stall=0.0, config=CONFIG, counters=COUNTERS, seed=0, order="toge
     return simulate(dut, bench, background=master.benches())
 
 
-def test_identity_configuration_and_reset_values():
+@pytest.mark.parametrize("config", [CONFIG, CONFIG.with_fields(owner_bags=16)],
+                         ids=["plain", "bags"])
+def test_identity_configuration_and_reset_values(config):
     async def script(ctx, dut, master, registers):
         readable = [r for r in dut.registers if r.access != "wo"]
         answers = await master.read(ctx, *(r.address for r in readable))
         values = {r.name: value for r, (value, _) in zip(readable, answers)}
         assert all(resp == OKAY for _, resp in answers)
         assert values["magic"].to_bytes(4, "little") == b"EMBR" and values["version"] == 1
-        for field in fields(CONFIG):
-            if not isinstance(getattr(CONFIG, field.name), str):
-                assert values[f"config_{field.name}"] == getattr(CONFIG, field.name)
+        sizes = {f"config_{field.name}": value for field in fields(config)
+                 if not isinstance(value := getattr(config, field.name), str)}
+        if not config.owner_bags:
+            for name in ("owner_bags", "bag_segments", "owner_bag_beats"):
+                del sizes[f"config_{name}"]
+                assert f"config_{name}" not in values
+        assert sizes.items() <= values.items()
         assert values["counter_count"] == 43
         assert registers["dedupe.requests"].address == values["counter_base"]
         firsts = {"config": "config_nodes", "control": "node", "table": "table_index",
@@ -138,8 +144,7 @@ def test_identity_configuration_and_reset_values():
         for section, first in firsts.items():
             assert registers[first].address == values[f"{section}_base"], section
         assert values["config_policy"] == CachePolicy.LRU
-        assert values["config_count"] == 1 + sum(
-            not isinstance(getattr(CONFIG, field.name), str) for field in fields(CONFIG))
+        assert values["config_count"] == 1 + len(sizes)
         assert values["control_count"] == sum(r.access == "rw" for r in dut.registers) - 1
         assert values["table_words"] == sum(r.access == "wo" for r in dut.registers)
         assert values["channel_count"] == len(dut.channels.valid)
@@ -152,12 +157,14 @@ def test_identity_configuration_and_reset_values():
             "lookup_timeout": 64, "vector_timeout": 64, "result_timeout": 64,
             "interaction_mode": 0, "interaction_itself": 0, "lookup_window": 7, "lookup_share": 8,
             "step_floor": 0, "ip_base": 0x0A450000, "udp_port": 0x4853}
+        if config.owner_bags:
+            wanted |= {"bag_window": 112, "bag_share": 128, "bag_timeout": 64, "bag_batch": 64}
         for name, value in wanted.items():
             assert values[name] == value == ctx.get(getattr(dut, name)), name
         assert ctx.get(dut.mac_base) == 0x02454D420000
         assert values["mac_base_low"] | values["mac_base_high"] << 32 == 0x02454D420000
 
-    run(script)
+    run(script, config=config)
 
 
 @pytest.mark.few(4)

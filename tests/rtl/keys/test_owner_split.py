@@ -69,6 +69,43 @@ def test_owner_and_status(count, stalls):
     assert count < 30 or statuses == {0, Status.TABLE, Status.ROW, Status.KIND}
 
 
+@pytest.mark.parametrize("stalls", [(0.0, 0.0), (0.4, 0.4)])
+def test_tables_that_pool_at_their_owner(stalls):
+    """Bags need a table that pools at its owner, keys one that does not. The rows of a bag are
+    compared elsewhere, with the number that appears with the bag's user data."""
+    rng = random.Random(5)
+    tables = some_tables(40, rng)
+    for table in tables.values():
+        table.pool, table.mean = rng.randrange(2), rng.randrange(2)
+    keys = list(keys_around(tables, 400, 40, rng))
+    bags = [tables[key["table"]].pool ^ (rng.random() < 0.2) if key["table"] in tables else 1
+            for key in keys]
+    dut, coming = made(OwnerSplit, 8, 40, bags=True), []
+
+    async def watch(ctx):
+        async for _, _, moves, comes, user, rows in ctx.tick().sample(
+                dut.moves, dut.comes, dut.coming, dut.rows):
+            if moves and comes:
+                coming.append((user, rows))
+
+    items = [{"key": key, "user": k & 0xFF, "bag": bags[k]} for k, key in enumerate(keys)]
+    taken: list[dict] = []
+    simulate(dut, descriptor_writer(dut, tables, NODE, 64, then=sender(
+        dut.i, items, stall=stalls[0])), receiver(dut.o, taken, len(items), stall=stalls[1]),
+        background=[watch])
+    statuses = set()
+    for k, (got, key, bag) in enumerate(zip(taken, keys, bags, strict=True)):
+        owner, status = split(tables, key["table"], key["row"], NODE, 64, bag=bag)
+        statuses.add((bag, status))
+        assert (got["key"], got["user"], got["status"]) == (key, k & 0xFF, status)
+        assert coming[k][0] == k & 0xFF
+        if status == 0:
+            table = tables[key["table"]]
+            assert (got["owner"], got["mean"], coming[k][1]) == (owner, table.mean, table.rows)
+    assert statuses == {(0, 0), (1, 0), (0, Status.TABLE), (1, Status.TABLE), (0, Status.KIND),
+                        (1, Status.KIND), (0, Status.ROW)}
+
+
 def test_copies_are_refused_where_rows_have_one_owner():
     tables = {0: Table(kind=REPLICATED), 1: Table(kind=COLUMN), 2: Table(owner=1)}
     taken = run(OwnerSplit(8, 4, replicated=False), tables,

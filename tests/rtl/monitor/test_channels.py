@@ -6,14 +6,11 @@ import pytest
 from amaranth.hdl import Fragment, Module, Signal, Value
 from amaranth.lib import stream, wiring
 
-from rtl.config import preset
 from rtl.monitor.channels import ChannelProbe, channel_map, channel_words
 from rtl.nic import SmartNic
 from tests.rtl.control.test_csr import run
+from tests.rtl.test_links import OPTIONS, UNUSED, config_of
 from tests.support import simulate
-
-UNUSED = {"access_tap.o"}
-"""The tap is not part of the NIC's data path."""
 
 
 def _outputs(component) -> set[str]:
@@ -22,9 +19,9 @@ def _outputs(component) -> set[str]:
             and isinstance(member.signature, stream.Signature)}
 
 
-@pytest.mark.parametrize("training", [False, True])
-def test_every_stream_between_blocks_is_a_channel(training):
-    nic, channels = SmartNic(preset("tiny").with_fields(training=training)), channel_map(training)
+@OPTIONS
+def test_every_stream_between_blocks_is_a_channel(training, bags):
+    nic, channels = SmartNic(config_of(training, bags)), channel_map(training, bags=bags)
     found = {f"{name}.{port}" for name, block in nic._blocks.items() for port in _outputs(block)}
     # A stream that leaves through an edge has the name of the edge.
     found -= {"net_assembler.o", "host_assembler.o", *UNUSED}
@@ -67,21 +64,22 @@ def _takers(nic: SmartNic) -> dict[str, str]:
     return taking
 
 
-@pytest.mark.parametrize("training", [False, True])
-def test_every_channel_names_the_block_that_takes_from_it(training, monkeypatch):
+@OPTIONS
+def test_every_channel_names_the_block_that_takes_from_it(training, bags, monkeypatch):
     monkeypatch.setattr("rtl.reset.check_counters", lambda fragment: None)  # the blocks are empty
-    nic = SmartNic(preset("tiny").with_fields(training=training))
+    nic = SmartNic(config_of(training, bags))
     taking = _takers(nic)
     # The edges: a stream of an assembler has the name of its edge.
     assert taking.pop("net_assembler.o") == "net_tx"
     assert taking.pop("host_assembler.o") == "host_tx"
     taking |= {"net_tx": "network", "host_tx": "host"}
-    assert {name: taking[name] for name in channel_map(training)} == channel_map(training)
+    channels = channel_map(training, bags=bags)
+    assert {name: taking[name] for name in channels} == channels
 
 
-@pytest.mark.parametrize("training", [False, True])
-def test_registers_show_the_channels(training):
-    channels = channel_map(training)
+@OPTIONS
+def test_registers_show_the_channels(training, bags):
+    channels = channel_map(training, bags=bags)
 
     async def script(ctx, dut, master, registers):
         for shift in range(0, len(channels), 1 + 6 * training):
@@ -90,22 +88,22 @@ def test_registers_show_the_channels(training):
             ctx.set(dut.channels.ready, valid ^ 1 << shift)
             for member, value in (("valid", valid), ("ready", valid ^ 1 << shift)):
                 places = [registers[f"channel_{member}{k}"]
-                          for k in range(len(channel_words(training)))]
+                          for k in range(len(channel_words(training, bags=bags)))]
                 answers = await master.read(ctx, *(place.address for place in places))
                 assert answers == [(value >> 32 * k & (1 << place.width) - 1, 0)
                                    for k, place in enumerate(places)]
         ctx.set(dut.lookup_next_node, 7)
         assert await master.read(ctx, registers["lookup_next_node"].address) == [(7, 0)]
 
-    run(script, config=preset("tiny").with_fields(training=training))
+    run(script, config=config_of(training, bags))
 
 
-@pytest.mark.parametrize("training", [False, True])
-def test_a_probe_shows_each_stream_now_and_a_cycle_later(training):
-    names, rng = list(channel_map(training)), random.Random(1)
+@OPTIONS
+def test_a_probe_shows_each_stream_now_and_a_cycle_later(training, bags):
+    names, rng = list(channel_map(training, bags=bags)), random.Random(1)
     streams = {name: stream.Signature(1).create(path=(name.replace(".", "_"),)) for name in names}
     others = {"another": stream.Signature(1).create(path=("another",))}
-    dut = ChannelProbe(dict(reversed(streams.items())) | others, training)
+    dut = ChannelProbe(dict(reversed(streams.items())) | others, training, bags=bags)
 
     async def bench(ctx):
         before = None
@@ -122,4 +120,4 @@ def test_a_probe_shows_each_stream_now_and_a_cycle_later(training):
 
     simulate(dut, bench)
     with pytest.raises(KeyError, match=names[-1]):
-        ChannelProbe({name: streams[name] for name in names[:-1]}, training)
+        ChannelProbe({name: streams[name] for name in names[:-1]}, training, bags=bags)

@@ -16,9 +16,9 @@ class Reception(wiring.Component):
     both blocks, except the connections between them."""
 
     def __init__(self, config: NicConfig, framing: str = "ethernet", *, depth: int = 512,
-                 training: bool = False):
-        receiver = FrameReceiver(config, framing, depth=depth, training=training)
-        parser = PacketParser(config, edge_of(framing), training=training)
+                 training: bool = False, bags: bool = False):
+        receiver = FrameReceiver(config, framing, depth=depth, training=training, bags=bags)
+        parser = PacketParser(config, edge_of(framing), training=training, bags=bags)
         self._blocks = {"receiver": receiver, "parser": parser}
         self._outer = [(block, name, member) for block in (receiver, parser)
                        for name, member in block.signature.members.items()

@@ -20,7 +20,9 @@ FULL = (1 << 64) - 1
 NETWORK = (Opcode.LOOKUPS, Opcode.VECTORS), (Opcode.PARTIALS, Opcode.STEPS)
 HOST = ((Opcode.QUERIES, Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS, Opcode.READ_DATA),
         (Opcode.GRADIENTS, Opcode.RETURNED, Opcode.STATES, Opcode.WRITTEN))
-OF_VECTORS = (Opcode.VECTORS, Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS)
+OF_VECTORS = (Opcode.VECTORS, Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS, Opcode.BAG_VECTORS,
+              Opcode.GPU_BAGS)
+BAGS = {"network": (Opcode.BAGS, Opcode.BAG_VECTORS), "host": (Opcode.GPU_BAGS,)}
 OWN_EPOCH = 0x5A
 PAID = (Opcode.PARTIALS, Opcode.RETURNED, Opcode.GRADIENTS)
 
@@ -29,15 +31,17 @@ class Receiver:
     """A frame check with its settings, and its expected verdicts."""
 
     def __init__(self, framing="ethernet", training=False, longest=22, beats=1, packing=0,
-                 node=NODE, nodes=NODES, link=False):
+                 node=NODE, nodes=NODES, link=False, bags=False):
         self.framing, self.longest, self.beats, self.packing = framing, longest, beats, packing
         self.node, self.nodes = node, nodes
         inference, more = HOST if framing == "host" else NETWORK
         self.training = more if training else ()
-        self.opcodes = inference + self.training + (Opcode.LINK,) * link
+        self.bags = BAGS["host" if framing == "host" else "network"] if bags else ()
+        self.opcodes = inference + self.training + self.bags + (Opcode.LINK,) * link
         self.link, self.verdicts = link, (*VERDICTS, EPOCH) if link else VERDICTS
         self.peers: dict[int, int | None] = {}
         self.dut = made(FrameCheck, longest, framing, training=training,
+                        **({"bags": True} if bags else {}),
                         **({"link": True, "nodes": NODES} if link else {}))
 
     def needed(self, opcode, count):
@@ -89,7 +93,9 @@ class Receiver:
             "verdict": {name: int(name == verdict) for name in self.verdicts}, "source": source,
             "step": step, "credit": credit, "gradient": int(opcode in self.training),
             "read": int(self.framing == "host" and opcode == Opcode.READ_DATA),
-            "paid": int(opcode in self.training and opcode in PAID)} | ({
+            "paid": int(opcode in self.training and opcode in PAID)} | (
+                {"bag": int(opcode in self.bags)} if self.bags and self.framing != "host" else {}
+            ) | ({
                 "sequence": int.from_bytes(sequence, "little"), "link": int(opcode == Opcode.LINK),
                 "acknowledge": int.from_bytes(acknowledge, "little")} if self.link else {})
         return items
@@ -199,6 +205,20 @@ def test_any_defects_at_once(framing, training, beats, packing, gap):
     rng = random.Random(beats)
     check = Receiver(framing, training is True, beats=beats, packing=packing,
                      link=training == "link")
+    defects_at_once(rng, check, beats, gap)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("framing, training, beats, packing, gap", [
+    ("ethernet", False, 2, 0, 0.0), ("host", True, 1, 1, 0.3), ("udp", True, 1, 2, 0.0)])
+def test_any_defects_of_packets_of_bags(framing, training, beats, packing, gap):
+    rng = random.Random(10 + beats)
+    check = Receiver(framing, training, beats=beats, packing=packing, bags=True)
+    defects_at_once(rng, check, beats, gap)
+
+
+def defects_at_once(rng, check, beats, gap):
+    framing = check.framing
     packets, met, several = [], dict.fromkeys((*check.verdicts, ""), 0), 0
     for _ in range(150):
         frame = check.frame(rng, rng.choice(check.opcodes))
@@ -292,6 +312,33 @@ def test_every_count(framing, beats, packing):
             good += not check.reasons(packet)
             packets.append(packet)
     assert good >= 25
+    check.run(packets)
+
+
+@pytest.mark.parametrize("framing, beats, packing", [("ethernet", 3, 0), ("host", 1, 2)])
+def test_every_count_of_bags(framing, beats, packing):
+    """Each count of words or vectors, with the beats that it requires, or one off."""
+    rng, check = random.Random(beats), Receiver(framing, False, 6, beats, packing, bags=True)
+    packets, good = [], 0
+    for opcode in check.bags:
+        frame = check.frame(rng, opcode)
+        for count in (*range(8 * check.longest + 3), *(1 + (1 << bit) for bit in range(6, 16))):
+            size = check.needed(opcode, count) + rng.choice((-1, 0, 0, 1))
+            packet = replace(frame, count=count, payload=rng.randbytes(
+                64 * min(max(size, 0), check.longest + 1))).beats()
+            good += not check.reasons(packet)
+            packets.append(packet)
+    assert good >= 5
+    check.run(packets)
+
+
+@pytest.mark.parametrize("framing", ["ethernet", "host"])
+def test_without_owner_pooling_packets_of_bags_are_unknown(framing):
+    rng, known, packets = random.Random(5), Receiver(framing, bags=True), []
+    check = Receiver(framing)
+    for opcode in known.bags:
+        packets.append(known.frame(rng, opcode).beats())
+        assert not known.reasons(packets[-1]) and check.reasons(packets[-1]) == ["bad_opcode"]
     check.run(packets)
 
 

@@ -5,7 +5,9 @@ import random
 import pytest
 
 from rtl.config import beats_of, packing_of
+from rtl.formats import Opcode
 from rtl.network import PacketParser
+from tests.rtl.network.bag_frames import BAG_PORTS, bag_frame
 from tests.rtl.network.dirty import simulate
 from tests.rtl.network.frames import (
     DENSE_VECTORS,
@@ -111,6 +113,100 @@ def test_packets_of_training_between_others(framing, dimension, gap, stall):
 def test_without_training_it_has_no_ports_for_it(edge, framing):
     dut = made(PacketParser, SHORT, edge)
     assert not any(hasattr(dut, name) for name in (*PORTS[framing], "gradient_credit"))
+
+
+BAGS = SHORT.with_fields(owner_bags=64)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("framing, dimension, gap, stall, training", [
+    ("ethernet", 64, 0.0, 0.2, False), ("host", 32, 0.3, 0.0, False),
+    ("ethernet", 4, 0.4, 0.0, True), ("host", 8, 0.0, 0.4, True)])
+def test_packets_of_bags_between_others(framing, dimension, gap, stall, training):
+    """Words and vectors of bags leave at their own ports, whatever comes before."""
+    rng = random.Random(dimension)
+    frames, out = [], {name: [] for name in ("records", "vectors", *BAG_PORTS[framing],
+                                             *(PORTS[framing] if training else ()))}
+    if framing == "host":
+        out["dense"] = []
+    for name in [*out, *rng.choices([*out], k=24)]:
+        if name == "dense":
+            frame, content = vectors_frame(
+                rng, beats_of(dimension), DENSE_VECTORS, 12, packing=packing_of(dimension),
+                framing=framing)
+            wanted = expected_vectors(frame, content)
+        else:
+            frame, wanted = bag_frame(rng, framing, name, dimension)
+        frames.append(frame)
+        out[name] += wanted
+    dut = made(PacketParser, BAGS, "network" if framing == "ethernet" else framing,
+               training=training, bags=True)
+    run(dut, frames, out, beats=beats_of(dimension), packing=packing_of(dimension), gap=gap,
+        stall=stall)
+
+
+@pytest.mark.parametrize("edge, framing", [("network", "ethernet"), ("host", "host")])
+def test_without_owner_pooling_it_has_no_ports_for_it(edge, framing):
+    dut = made(PacketParser, BAGS, edge)
+    assert not any(hasattr(dut, name) for name in (*BAG_PORTS[framing], "bag_credit"))
+
+
+@pytest.mark.parametrize("edge, opcode", [("network", Opcode.BAG_VECTORS),
+                                          ("host", Opcode.GPU_BAGS)])
+def test_all_vectors_that_may_be_under_way_find_room(edge, opcode):
+    """Vectors of keys and of bags at once, four a beat: each beat is taken when it is offered."""
+    rng = random.Random(5)
+    config = CONFIG.with_fields(remote_in_flight=64, misses_in_flight=32, dense_vectors=32,
+                                owner_bags=128)
+    frames, waited = [], []
+    out = {name: [] for name in ("records", "vectors", "bag_vectors")}
+    sources = {"source": 1} if edge == "network" else {}
+    for name, kind, packets in (("vectors", VECTORS if edge == "network" else GPU_VECTORS, 2),
+                                ("bag_vectors", opcode, 4)):
+        for _ in range(packets):
+            content = [(rng.getrandbits(16), rng.randbytes(16)) for _ in range(32)]
+            frame = Frame(opcode=kind, source=1, count=32, payload=vector_payload(content, rng))
+            frames.append(frame)
+            out[name] += [beat | sources for beat in expected_vectors(frame, content)]
+    frame, content = records_frame(rng, LOOKUPS if edge == "network" else QUERIES)
+    frames.append(frame)
+    out["records"] += expected_records(frame, content)
+
+    async def watch(ctx):
+        async for _, _, offered, ready in ctx.tick().sample(dut.i.valid, dut.i.ready):
+            waited.extend([1] * (offered and not ready))
+
+    dut = made(PacketParser, config, edge, bags=True)
+    run(dut, frames, out, packing=2, background=[watch])
+    assert not waited
+
+
+def test_credits_of_bags():
+    """Each header's credit leaves at one port, a cycle later."""
+    rng = random.Random(3)
+    dut = made(PacketParser, BAGS, training=True, bags=True)
+    after = PacketParser.LATENCY["header's event", "its credit"]
+
+    async def bench(ctx):
+        past = []
+        for _ in range(120):
+            kind = rng.choice(["credit", "gradient_credit", "bag_credit"])
+            event = {"valid": rng.getrandbits(1), "source": rng.getrandbits(8),
+                     "credit": rng.getrandbits(16), "gradient": int(kind == "gradient_credit"),
+                     "bag": int(kind == "bag_credit")}
+            past.append((kind, event))
+            ctx.set(dut.header, event)
+            await ctx.tick()
+            if len(past) < after:
+                continue
+            kind, event = past[-after]
+            for name in ("credit", "gradient_credit", "bag_credit"):
+                seen = ctx.get(getattr(dut, name))
+                assert seen.valid == (event["valid"] and kind == name)
+                if seen.valid:
+                    assert (seen.node, seen.value) == (event["source"], event["credit"])
+
+    simulate(dut, bench)
 
 
 @pytest.mark.parametrize("kind", ["records", "vectors of 1", "vectors of 4", "partials"])

@@ -8,6 +8,7 @@ import pytest
 from rtl.formats import Opcode, Status
 from rtl.network.frame_check import VERDICTS
 from rtl.network.receiver import FrameReceiver
+from tests.rtl.network.bag_frames import BAG_PORTS, bag_frame
 from tests.rtl.network.dirty import simulate
 from tests.rtl.network.frames import (
     DENSE_VECTORS,
@@ -38,7 +39,7 @@ class Run:
     ``headers``, and sizes of ``dropped`` packets; ``counters``; ``cycles``."""
 
     def __init__(self, dut, packets, *, leaving, refusing=0, beats=1, packing=0, gap=0.0,
-                 stall=0.0):
+                 stall=0.0, also=()):
         self.packets, self.refused, self.headers, self.dropped = [], [], [], []
         self.reads = []
         items = [beat for packet in packets for beat in packet]
@@ -82,7 +83,7 @@ class Run:
             dut, feed, finish, receiver(dut.o, self.packets, leaving, stall=stall, seed=2),
             *([receiver(dut.refused, self.refused, refusing, stall=stall, seed=4)]
               if hasattr(dut, "refused") else []),
-            background=[always_ready, *([watch] if hasattr(dut, "header") else []),
+            background=[always_ready, *also, *([watch] if hasattr(dut, "header") else []),
                         *([drops] if hasattr(dut, "dropped") else []),
                         *([read] if hasattr(dut, "read") else [])])
 
@@ -266,6 +267,49 @@ def test_packets_of_training(framing):
     assert run.packets == [item for packet in packets[-4:] for item in items_of(packet)]
     assert run.counters["bad_opcode"] == len(frames) - 4 and run.counters["packets"] == 4
     assert not hasattr(made(FrameReceiver, SHORT, framing), "dropped")
+
+
+@pytest.mark.parametrize("framing", ["ethernet", "host"])
+def test_packets_of_bags(framing):
+    """Whole where they are accepted, between broken ones; else of a bad opcode. Their headers are
+    marked."""
+    rng, dut = random.Random(4), made(FrameReceiver, SHORT, framing, bags=True)
+    packets, good, marks, refused, counted = [], [], [], [], counts()
+    for name in (*BAG_PORTS[framing], "records", "vectors") * 12:
+        frame, _ = bag_frame(rng, framing, name, 16, **(
+            {"source": 1} if name in BAG_PORTS[framing] else {}))
+        if rng.random() < 0.5:
+            if framing == "ethernet":
+                counter, packet = broken(rng, frame)
+            else:
+                counter, packet = "bad_length", replace(frame, count=frame.count + 0x100).beats()
+                refused.append({"status": int(Status.LENGTH), "step": frame.step})
+            counted[counter] += 1
+        else:
+            packet = frame.beats()
+            good += items_of(packet)
+            counted["packets"] += 1
+            counted["beats"] += len(packet) - 1
+            marks.append(int(name in BAG_PORTS[framing]))
+        packets.append(packet)
+    seen = []
+
+    async def watch(ctx):
+        async for _, _, header in ctx.tick().sample(dut.header):
+            if header.valid:
+                seen.append(header.bag)
+
+    run = Run(dut, packets, leaving=len(good), refusing=len(refused),
+              also=[watch] if framing == "ethernet" else [])
+    assert (run.packets, run.refused) == (good, refused)
+    assert run.counters == run.counters | counted
+    assert seen == marks * (framing == "ethernet")
+    plain = made(FrameReceiver, SHORT, framing)
+    frames = [bag_frame(rng, framing, name, 16)[0] for name in BAG_PORTS[framing]]
+    run = Run(plain, [frame.beats() for frame in frames], leaving=0,
+              refusing=len(frames) * (framing == "host"))
+    assert run.counters == run.counters | counts(bad_opcode=len(frames))
+    assert not hasattr(plain, "header") or "bag" not in plain.header.shape().members
 
 
 def test_sizes_of_dropped_packets_of_gradients():

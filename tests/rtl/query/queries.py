@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rtl.formats import RecordKind, Status
+from tests.rtl.bags.words import bad_row, segments_of
 from tests.rtl.descriptors import Table, split
 
 KEY, KEY_END, EMPTY, SAMPLE = RecordKind
@@ -38,20 +39,27 @@ def beats(records: list[int], step: int, rng: random.Random | None = None) -> li
 
 @dataclass
 class Reading:
-    """Reference of a checker's output for a stream of (record, step, lost beats before it)."""
+    """Reference of a checker's output for a stream of (record, step, lost beats before it).
+
+    most: words of the longest bag that pools at its owner; None for a NIC without such bags.
+    """
 
     tables: dict[int, Table]
     node: int
     nodes: int
     sample_slots: int
     open_step: int | None = None
+    most: int | None = None
+    bag_segments: int = 1024
     slots: list[dict] = field(default_factory=list)
     errors: list[dict] = field(default_factory=list)
+    segments: list[dict] = field(default_factory=list)
     strays: int = 0
 
     def __post_init__(self):
         self._sample: Any = None  # [number, step, slots expected, slots seen, status]
         self._straying = self._ends = False
+        self._bags: list[dict] = []  # segments of the open sample
 
     def read(self, record: int, step: int, lost: bool = False) -> None:
         kind = record >> 48 & 3
@@ -61,7 +69,7 @@ class Reading:
             if self._sample is not None:
                 self._close(Status.TRUNCATED, step)
             number, size = record & 0xFFFFFFFF, record >> 32 & 0xFFFF
-            self._straying = False
+            self._straying, self._bags = False, []
             self._sample, self._ends = [number, step, size, [], 0], bool(record >> 50 & 1)
             if not 1 <= size <= self.sample_slots or (self._ends and size != 1):
                 self._fault(Status.SAMPLE_SIZE)
@@ -70,12 +78,53 @@ class Reading:
             if size == 0:
                 self._sample = None
         elif self._sample is None:
-            self.strays += 1
-            if not self._straying:
-                self._error(NO_SAMPLE, step, Status.NO_SAMPLE)
-            self._straying = True
+            self._stray(step)
         else:
             self._slot(record, kind)
+
+    def read_packet(self, words: list[int], step: int, lost: bool = False,
+                    whole: bool = True) -> None:
+        """Read the words of a packet, of which the end does not arrive unless ``whole``."""
+        assert self.most is not None
+        for item in segments_of(words, None, self.most, whole=whole):
+            if item["plain"]:
+                self.read(item["record"], step, lost)
+            else:
+                self._segment(item, step, lost)
+            lost = False
+
+    def _stray(self, step: int, slots: int = 1) -> None:
+        self.strays += slots
+        if not self._straying:
+            self._error(NO_SAMPLE, step, Status.NO_SAMPLE)
+        self._straying = True
+
+    def _segment(self, item: dict, step: int, lost: bool) -> None:
+        """Read a segment of a bag that pools at its owner."""
+        if lost:
+            self.lose(step)
+        segment, head = item["segment"], item["record"]
+        if self._sample is None:
+            self._stray(step, segment["tail"])
+            return
+        seen, keys, wide = self._sample[3], head & 0xFFFF, head >> 16 & 1
+        part, table = head >> 18 & 0x1FF, head >> 36 & 0xFFF
+        owner, status = split(self.tables, table, 0, self.node, self.nodes, bag=1)
+        if status:
+            self._fault(status)
+        elif seen and seen[-1]["kind"] == KEY:
+            self._fault(Status.KIND)
+        elif not keys or part or item["long"] or len(self._bags) == self.bag_segments:
+            self._fault(Status.SAMPLE_SIZE)
+        elif bad_row(segment, self.tables[table].rows, wide):
+            self._fault(Status.ROW)
+        elif item["cut"]:
+            self._fault(Status.TRUNCATED)
+        if not self._sample[4]:
+            self._bags.append(segment)
+        if segment["tail"]:
+            mean = self.tables[table].mean if table in self.tables else 0
+            self._see({"row": keys | mean << 16, "table": table}, KEY_END, owner, bag=1)
 
     def lose(self, step: int) -> None:
         """Read a gap where beats were lost."""
@@ -83,25 +132,33 @@ class Reading:
         self._straying = True
 
     def _slot(self, record: int, kind: int) -> None:
-        number, step, size, seen, _ = self._sample
+        size, seen = self._sample[2:4]
         row, table = record & ((1 << 36) - 1), record >> 36 & 0xFFF
         owner = None
         if kind == EMPTY:
             if seen and seen[-1]["kind"] == KEY:
                 self._fault(Status.SAMPLE_SIZE)
         else:
-            owner, status = split(self.tables, table, row, self.node, self.nodes)
+            owner, status = split(self.tables, table, row, self.node, self.nodes,
+                                  bag=None if self.most is None else 0)
             if status:
                 self._fault(status)
             elif kind == KEY and len(seen) == size - 1:
                 self._fault(Status.SAMPLE_SIZE)
-        seen.append({"key": {"row": row, "table": table}, "kind": kind, "owner": owner,
+        self._see({"row": row, "table": table}, kind, owner)
+
+    def _see(self, key: dict, kind: int, owner: int | None, bag: int = 0) -> None:
+        """Add a slot to the open sample."""
+        number, step, size, seen, status = self._sample
+        seen.append({"key": key, "kind": kind, "owner": owner,
                      "mine": int(owner == self.node), "sample": number, "step": step,
                      "ends": int(self._ends and kind == EMPTY),
-                     "last": int(len(seen) == size - 1)})
+                     "last": int(len(seen) == size - 1),
+                     **({} if self.most is None else {"bag": bag})})
         if len(seen) == size:
-            if not self._sample[4]:
+            if not status:
                 self.slots += seen
+                self.segments += self._bags
             self._sample = None
 
     def _fault(self, status: int) -> None:

@@ -277,18 +277,22 @@ class Flood:
 
     def takers(self, when, chance: float, rng: random.Random):
         """Return testbenches that take the checker's output, from ``when()`` on."""
-        def taker(port, taken):
-            bits, decode = Value.cast(port.payload), decoder(port.payload.shape())
+        return [self.taker(when, chance, rng, self._dut.o, self.slots),
+                self.taker(when, chance, rng, self._dut.errors, self.errors)]
 
-            async def bench(ctx):
-                while True:
-                    take = when() and rng.random() < chance
-                    ctx.set(port.ready, take)
-                    _, _, valid, payload = await ctx.tick().sample(port.valid, bits)
-                    if take and valid:
-                        taken.append(decode(payload))
-            return bench
-        return [taker(self._dut.o, self.slots), taker(self._dut.errors, self.errors)]
+    @staticmethod
+    def taker(when, chance: float, rng: random.Random, port, taken: list):
+        """Return a testbench that takes the items of ``port``."""
+        bits, decode = Value.cast(port.payload), decoder(port.payload.shape())
+
+        async def bench(ctx):
+            while True:
+                take = when() and rng.random() < chance
+                ctx.set(port.ready, take)
+                _, _, valid, payload = await ctx.tick().sample(port.valid, bits)
+                if take and valid:
+                    taken.append(decode(payload))
+        return bench
 
     def compare(self) -> Reading:
         """Read the sent beats, with gaps, and compare."""

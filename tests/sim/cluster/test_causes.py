@@ -31,6 +31,7 @@ def test_nodes_in_words(nodes, words):
 @pytest.mark.parametrize(("change", "words"), [
     ({"unsent": 3}, "the host of node {} does not send 3 packets"),
     ({"owed": {"gpu": 5}}, "node {} waits for 5 rows of its GPU"),
+    ({"owed": {"gpu_bags": 5}}, "node {} waits for 5 vectors of bags of its GPU"),
     ({"owed": {"host": 5}}, "the host of node {} owes 5 dense vectors"),
     ({"owed": {"written": 5}}, "5 rows and states that node {} sent its host"),
     ({"silent": ["gpu"]}, "the GPU of node {} completes no gather"),
@@ -44,6 +45,14 @@ def test_every_silent_node_is_named_and_no_other(silent, change, words):
                   for node in range(4)))
     assert [node for node in range(4) if words.format(node) in told] == sorted(silent)
     assert told.count(";") == len(silent) - 1
+
+
+def test_nodes_that_owe_vectors_of_bags_are_named():
+    told = said(state(0, owed={"peer_bags": 3}, owing=[2]), state(1, owed={"peer_bags": 1}))
+    assert "node 0 waits for 3 vectors of bags of other nodes (node 2)" in told
+    credit = said(state(0, counting=["bag_packager.stall_credit"]), state(1, owed={"peers": 1}))
+    assert credit == ("bags of node 0 wait for credit of their owner, which has returned too few "
+                      "credits")
 
 
 def test_of_many_silent_nodes_each_is_named():

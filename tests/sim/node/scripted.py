@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from host.dlrm.dlrm import pooled_reference
+from host.dlrm.dlrm import pool, pooled_reference
 from host.dlrm.rows import row_values
 from host.model import Model
 from host.samples import KEY_ROW_BITS
+from host.wire.bags import BagList, bag_words
 from host.wire.completions import Completion, completion_packet, flush_packet
 from host.wire.packets import (
     field_place,
@@ -20,10 +21,12 @@ from host.wire.packets import (
     parse_records,
     payload_records,
     record_fields,
+    records_to_beats,
     share_end,
 )
 from rtl.formats import (
     EMPTY_INDEX,
+    TAGS_PER_BEAT,
     Opcode,
     QueryRecord,
     RecordKind,
@@ -51,12 +54,15 @@ class ScriptedNic:
     refuse: probability of rejecting a sample.
     forget: probability of forgetting a key, and sending its vector again.
     flush: whether it flushes before it completes a step.
+    lists: lists of other nodes' bags for the GPU; the NIC checks the sums bit for bit.
 
-    Members: ``refused``, rejected samples; ``kinds``, opcodes of the packets sent.
+    Members: ``refused``, rejected samples; ``kinds``, opcodes of the packets sent; ``asked``,
+        expected sums of bags by place that the GPU has not sent.
     """
 
     def __init__(self, model: Model, steps: Sequence[Step], delivery: Delivery, rng: Random, *,
-                 refuse: float = 0.0, forget: float = 0.0, flush: bool = True):
+                 refuse: float = 0.0, forget: float = 0.0, flush: bool = True,
+                 lists: Sequence[BagList] = ()):
         self._model, self._delivery, self._rng = model, delivery, rng
         self._refuse, self._forget, self._flush = refuse, forget, flush
         self._steps = {step.number & 0xFFFF: step for step in steps}
@@ -69,6 +75,8 @@ class ScriptedNic:
         self._opened: dict[int, int] = {}
         self._ended: set[int] = set()
         self._consumed = self._tag = self._freed = 0
+        self._lists = deque(lists)
+        self.asked: dict[int, np.ndarray] = {}
         self.refused: set[int] = set()
         self.kinds: list[int] = []
 
@@ -78,12 +86,34 @@ class ScriptedNic:
             head = parse_header(packet[0])
             if head.opcode == Opcode.QUERIES:
                 self._queries(packet, head.step, head.count)
+            elif head.opcode == Opcode.GPU_BAGS:
+                self._take_sums(packet, head.count)
             elif head.opcode == Opcode.STEP_OPEN:
                 self._open(packet, head.step, head.count)
             else:
                 assert head.opcode == Opcode.FLUSHED and (head.count, len(packet)) == (1, 2)
                 assert np.array_equal(packet[1:], self._flush_of(head.step)[1:])
                 self._complete(head.step)
+
+    def _take_sums(self, packet: np.ndarray, count: int) -> None:
+        tags = packet[1:].reshape(-1).view("<u2")[:count].tolist()
+        values = packet[1 - -count // TAGS_PER_BEAT:].reshape(-1)
+        width = self._model.width
+        for at, tag in enumerate(tags):
+            assert np.array_equal(values[at * width:(at + 1) * width],
+                                  self.asked.pop(tag).view(np.uint32))
+
+    def _ask(self) -> np.ndarray:
+        """Return the packet of the next list of bags, and expect its sums."""
+        bags = self._lists.popleft()
+        vectors = row_values(self._model, SEED, bags.key_tables, bags.rows)
+        sums = pool(vectors, bags.lengths)
+        for landing, vector in zip(bags.landings.tolist(), sums):
+            assert landing not in self.asked
+            self.asked[landing] = vector
+        words = bag_words(bags)
+        head = header_beat(Opcode.BAG_LISTS, node=NODE, step=5, count=len(words))
+        return np.concatenate((head, records_to_beats(words)))
 
     def _queries(self, packet: np.ndarray, step: int, count: int) -> None:
         self._consumed += len(packet) - 1
@@ -121,10 +151,11 @@ class ScriptedNic:
         expected = pooled_reference(step.samples, self._model, SEED)
         for at in range(step.shares[NODE], step.shares[NODE + 1]):
             sample = step.first + at
+            bags = expected[at] if step.pools is None else expected[at][~step.pools.own[NODE]]
             if not self._refuses(number, sample):
                 self._queues[0] += [(number, pooled(
-                    number, sample, first, values, first + len(values) == len(expected[at])))
-                    for first, values in self._cut(expected[at], 2)]
+                    number, sample, first, values, first + len(values) == len(bags)))
+                    for first, values in self._cut(bags, 2)]
 
     def _refuses(self, number: int, sample: int) -> bool:
         if self._rng.random() >= self._refuse:
@@ -185,6 +216,8 @@ class ScriptedNic:
         """Return the next packets of the NIC."""
         packets = []
         for _ in range(self._rng.randint(0, 6)):
+            if self._lists and self._rng.random() < 0.3:
+                packets.append(self._ask())
             full = [queue for queue in self._queues if queue]
             if self._words and (not full or self._rng.random() < 0.4):
                 packets.append(self._words.popleft())

@@ -17,6 +17,12 @@ class Asked:
     def queries(self, node: int) -> np.ndarray:
         return self._records
 
+    def items(self, node: int) -> None:
+        return None
+
+    def sends(self, node: int) -> bool:
+        return True
+
 
 CONFIG = preset("tiny")
 

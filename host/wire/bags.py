@@ -1,0 +1,180 @@
+"""Bags of owner-pooled tables: their words in queries and lists, and their pooled vectors."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from host.dlrm.dlrm import pool
+from host.samples import Samples, segment_indices
+from host.wire.packets import gpu_vectors, pack_records, record_fields
+from rtl.config import ROW_BITS
+from rtl.formats import (
+    BagHead,
+    Opcode,
+    QueryBag,
+    QueryRecord,
+    RecordKind,
+    SampleRecord,
+    words_of,
+)
+
+__all__ = ["NARROW_ROWS", "BagList", "ReadRows", "bag_queries", "bag_vectors", "bag_words",
+           "parse_bags", "pooled_bags"]
+
+NARROW_ROWS = 1 << 32
+"""Most rows of a table whose bags have two rows per word; bags of larger tables are wide."""
+
+ReadRows = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""Returns the vectors, float32 ``[k, dimension]``, of keys by table and row, int64 ``[k]`` each."""
+
+
+@dataclass(frozen=True, eq=False)
+class BagList:
+    """Bags in the order of their words.
+
+    Members
+    -------
+    tables: table of each bag: int64 ``[n]``.
+    lengths: keys of each bag, at least 1: int64 ``[n]``.
+    rows: rows of all bags, concatenated: int64 ``[lengths.sum()]``.
+    landings: landing of each bag: int64 ``[n]``.
+    wide: whether a bag has one row per word, not two: bool ``[n]``.
+    """
+
+    tables: np.ndarray
+    lengths: np.ndarray
+    rows: np.ndarray
+    landings: np.ndarray
+    wide: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+    @property
+    def key_tables(self) -> np.ndarray:
+        """The table of each key: int64 ``[lengths.sum()]``."""
+        return np.repeat(self.tables, self.lengths)
+
+
+def bag_words(bags: BagList) -> np.ndarray:
+    """Return the words of ``bags`` back to back, each bag after its head: uint64."""
+    sizes = 1 + words_of(bags.lengths, bags.wide, 0)
+    heads = np.cumsum(sizes) - sizes
+    words = np.zeros(int(sizes.sum()), np.uint64)
+    words[heads] = pack_records(BagHead, keys=bags.lengths, wide=bags.wide, table=bags.tables,
+                                landing=bags.landings)
+    _put_rows(words, heads + 1, bags.lengths, bags.wide, bags.rows)
+    return words
+
+
+def _put_rows(words: np.ndarray, firsts: np.ndarray, lengths: np.ndarray, wide: np.ndarray,
+              rows: np.ndarray) -> None:
+    """Write the rows of bags into ``words``, of each bag from the word in ``firsts`` on."""
+    place, shift = _row_places(firsts, lengths, wide)
+    for half in (0, 32):
+        mine = shift == half
+        words[place[mine]] |= rows[mine].astype(np.uint64) << np.uint64(half)
+
+
+def _row_places(firsts: np.ndarray, lengths: np.ndarray,
+                wide: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the word and the lowest bit of each row of bags: int64 ``[lengths.sum()]`` each."""
+    key = segment_indices(np.zeros(len(lengths), np.int64), lengths)
+    pair = np.repeat(~wide, lengths).astype(np.int64)
+    return np.repeat(firsts, lengths) + (key >> pair), 32 * (key & pair)
+
+
+def parse_bags(words: np.ndarray) -> BagList:
+    """Return the bags in ``words``, uint64 ``[n]``.
+
+    ``ValueError`` if the words end inside a bag, or a bag has no keys, weights, several parts, or a
+    row of more bits than a row has.
+    """
+    fields = record_fields(BagHead, words)
+    sizes = 1 + words_of(fields["keys"].astype(np.int64), fields["wide"].astype(np.int64), 0)
+    found, at = [], 0
+    while at < len(words):
+        found.append(at)
+        at += int(sizes[at])
+    if at > len(words):
+        raise ValueError(f"bag {len(found) - 1} of a list has {sizes[found[-1]]} words, "
+                         f"but {len(words) - found[-1]} are left")
+    heads = np.array(found, np.int64)
+    head = {name: values[heads].astype(np.int64) for name, values in fields.items()}
+    for name, message in (("weighted", "has weights"), ("part", "has several parts"),
+                          ("more", "has several parts")):
+        if head[name].any():
+            raise ValueError(f"bag {head[name].argmax()} of a list {message}")
+    lengths, wide = head["keys"], head["wide"].astype(bool)
+    if not lengths.all():
+        raise ValueError(f"bag {lengths.argmin()} of a list has no keys")
+    place, shift = _row_places(heads + 1, lengths, wide)
+    bits = np.where(np.repeat(wide, lengths), np.uint64(0xFFFF_FFFF_FFFF_FFFF),
+                    np.uint64(0xFFFF_FFFF))
+    rows = words[place] >> shift.astype(np.uint64) & bits
+    if (rows >> np.uint64(ROW_BITS)).any():
+        raise ValueError(f"a bag of a list has row {int(rows.max()):#x}, above {ROW_BITS} bits")
+    return BagList(head["table"], lengths, rows.astype(np.int64), head["landing"], wide)
+
+
+def bag_queries(samples: Samples, first_sample: int,
+                owner_pooled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the query words of ``samples``, and the places of their items: uint64, int64.
+
+    A sample is a head and its slots in order. A bag of an owner-pooled table is a single slot: a
+    `QueryBag` and the rows. Other slots are as in :func:`host.wire.packets.query_records`. A packet
+    may begin at any item: a head, a record or a bag.
+
+    owner_pooled: rows of each owner-pooled table by its number, 0 for other tables: int64
+    ``[tables]``.
+
+    ``ValueError`` if a sample has too many slots.
+    """
+    lengths = samples.bag_lengths.reshape(-1).astype(np.int64)
+    n, columns = samples.bag_lengths.shape
+    tables = np.zeros(len(lengths), np.int64)
+    tables[lengths > 0] = samples.tables[samples.bag_offsets[:-1][lengths > 0]]
+    bag = (lengths > 0) & (owner_pooled[tables] > 0)
+    wide = owner_pooled[tables] > NARROW_ROWS
+    slots = np.where(bag, 1, np.maximum(lengths, 1)).reshape(n, columns).sum(axis=1)
+    most, bits = int(slots.max(initial=0)), SampleRecord.members["slots"]
+    if most >> bits:
+        raise ValueError(f"slots of a sample must fit {bits} bits, not {most!r}")
+    sizes = np.where(bag, 1 + words_of(lengths, wide, 0), np.maximum(lengths, 1))
+    firsts = np.cumsum(sizes) - sizes + np.repeat(np.arange(n), columns) + 1
+    words = np.zeros(int(sizes.sum()) + n, np.uint64)
+
+    sample_words = sizes.reshape(n, columns).sum(axis=1) + 1
+    heads = np.cumsum(sample_words) - sample_words
+    words[heads] = pack_records(
+        SampleRecord, sample=(np.arange(n) + first_sample) & 0xFFFFFFFF, slots=slots,
+        kind=np.full(n, RecordKind.SAMPLE))
+
+    of_bag = np.repeat(bag, lengths)
+    full, empty = ~bag & (lengths > 0), firsts[lengths == 0]
+    places = segment_indices(firsts[full], lengths[full])
+    kinds = np.full(len(places), RecordKind.KEY)
+    kinds[np.cumsum(lengths[full]) - 1] = RecordKind.KEY_END
+    words[places] = pack_records(QueryRecord, row=samples.rows[~of_bag],
+                                 table=samples.tables[~of_bag], kind=kinds)
+    words[empty] = pack_records(QueryRecord, kind=np.full(len(empty), RecordKind.EMPTY))
+
+    words[firsts[bag]] = pack_records(
+        QueryBag, keys=lengths[bag], wide=wide[bag], table=tables[bag],
+        kind=np.full(int(bag.sum()), RecordKind.KEY_END), bag=np.ones(int(bag.sum()), np.int64))
+    _put_rows(words, firsts[bag] + 1, lengths[bag], wide[bag], samples.rows[of_bag])
+    return words, np.sort(np.concatenate((heads, places, empty, firsts[bag])))
+
+
+def pooled_bags(bags: BagList, read: ReadRows, pooling: str = "sum") -> np.ndarray:
+    """Return the pooled vector of each bag: float32 ``[n, dimension]``; see
+    :func:`host.dlrm.dlrm.pool`."""
+    return pool(read(bags.key_tables, bags.rows), bags.lengths, pooling)
+
+
+def bag_vectors(bags: BagList, read: ReadRows, *, node: int, step: int,
+                payload_beats: int) -> list[np.ndarray]:
+    """Return the GPU_BAGS packets with the sums of ``bags``; the landings are the tags."""
+    return gpu_vectors(bags.landings.astype(np.uint16), pooled_bags(bags, read), node=node,
+                       step=step, payload_beats=payload_beats, opcode=Opcode.GPU_BAGS)

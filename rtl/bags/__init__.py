@@ -1,0 +1,17 @@
+"""Bags that pool at their owner: their words in packets, from the host to the owner's GPU."""
+
+from rtl.bags.bounds import RowBounds
+from rtl.bags.check import BagCheck
+from rtl.bags.landing import BagLanding
+from rtl.bags.packager import BagPackager
+from rtl.bags.places import OwnerPlaces
+from rtl.bags.pool import BagPool
+from rtl.bags.receiver import BagReceiver
+from rtl.bags.sender import BagSender
+from rtl.bags.splitter import SegmentSplit
+from rtl.bags.store import SegmentStore
+from rtl.bags.unpacker import BagUnpacker
+from rtl.bags.word_store import WordStore
+
+__all__ = ["BagCheck", "BagLanding", "BagPackager", "BagPool", "BagReceiver", "BagSender",
+           "BagUnpacker", "OwnerPlaces", "RowBounds", "SegmentSplit", "SegmentStore", "WordStore"]

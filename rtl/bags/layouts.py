@@ -1,0 +1,76 @@
+"""Layouts of bags that pool at their owner.
+
+A bag is a head (:data:`rtl.formats.BagHead`) and the words of 64 bits behind it, all in one packet.
+A segment is the words of a bag in one beat.
+"""
+
+from amaranth.hdl import Shape, ShapeLike
+from amaranth.lib import data
+from amaranth.utils import bits_for
+
+from rtl.config import BEAT_BITS
+from rtl.formats import (
+    LANDING_BITS,
+    NODE_BITS,
+    RECORD_BITS,
+    RECORDS_PER_BEAT,
+    STEP_BITS,
+    BagHead,
+    RecordBeat,
+)
+
+__all__ = ["AskedBag", "BagBeat", "BagStart", "OutgoingSegment", "OwnedSegment", "Segment",
+           "split_beat", "split_item"]
+
+BagBeat = data.StructLayout(RecordBeat.members | {"fresh": 1})
+"""A received beat of bags. ``fresh``: it does not continue the bag of the previous beat."""
+
+Segment = data.StructLayout({
+    "words": BEAT_BITS, "first": range(RECORDS_PER_BEAT), "size": range(RECORDS_PER_BEAT + 1),
+    "head": 1, "tail": 1, "keys": BagHead["keys"].width})
+"""A segment: ``size`` words from word ``first`` of a beat on. ``head``: the first of these words is
+the head of the bag. ``tail``: the bag ends. ``keys``: keys of the bag whose rows are not in earlier
+segments."""
+
+OwnedSegment = data.StructLayout({"segment": Segment, "node": NODE_BITS, "step": STEP_BITS})
+"""A segment at its owner, of a bag of ``node``. The landing of its head is the tag of the answer.
+"""
+
+OutgoingSegment = data.StructLayout(
+    {"segment": Segment, "destination": NODE_BITS, "step": STEP_BITS, "words": 12})
+"""A segment on the way to a packet. The landing in its head is final. ``words``: words of the whole
+bag, with its head."""
+
+BagStart = data.StructLayout(
+    {"destination": NODE_BITS, "step": STEP_BITS, "landing": LANDING_BITS, "own": 1})
+"""A bag whose vector has a reserved place, ``landing``, of the hold buffer. ``destination``: its
+owner; ``own``: this node is the owner."""
+
+AskedBag = data.StructLayout({"valid": 1, "node": NODE_BITS, "place": LANDING_BITS})
+"""Event: the vector of a bag is requested from ``node``, for ``place`` of the hold buffer."""
+
+
+def split_beat(user: ShapeLike) -> data.StructLayout:
+    """Layout of a beat of 1 to 8 words, ``records``, with ``user`` data.
+
+    last: the packet ends. fresh: words between the previous beat and this beat are missing.
+    """
+    return data.StructLayout({
+        "data": BEAT_BITS, "records": bits_for(RECORDS_PER_BEAT), "last": 1, "fresh": 1,
+        **_beside(user)})
+
+
+def split_item(user: ShapeLike) -> data.StructLayout:
+    """Layout of a segment or a single record, with the ``user`` data of its beat.
+
+    segment: the segment; for a record, its only word. record: the record, or the head of the bag.
+    plain: the item is a record. cut: the packet ends before the bag. long: the bag is longer than
+    allowed. beat_last: last item of its beat.
+    """
+    return data.StructLayout({
+        "segment": Segment, "record": RECORD_BITS, "plain": 1, "cut": 1, "long": 1,
+        "beat_last": 1, **_beside(user)})
+
+
+def _beside(user: ShapeLike) -> dict[str, ShapeLike]:
+    return {"user": user} if Shape.cast(user).width else {}

@@ -1,0 +1,1 @@
+"""Tests of the blocks of bags that pool at their owner."""

@@ -1,0 +1,229 @@
+"""The option ``pool``: its plans, its notes, and the sizes and registers of the NICs."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from host.batching import MiniBatch
+from host.errors import InputError
+from host.model import MODELS, Model, load_model, table_names
+from host.placement.shard import ShardPlan
+from host.samples import Samples
+from host.timing.gpu import GpuProfile
+from host.timing.pcie import PcieProfile
+from host.toml.profile import load_profile
+from rtl.config import preset
+from rtl.formats import PoolPlace
+from sim.engines.compiled import CompiledEngine
+from sim.host_cpp.numerics import NUMPY
+from sim.job.fit import check_pools, config_to_build
+from sim.job.inputs import holdable
+from sim.job.options import RunOptions
+from sim.job.pools import pool_slots, with_pools
+from sim.job.settings import Runtime
+from sim.job.workload import Workload
+from sim.nic.build import register_values
+from sim.node.delivery import Delivery
+from sim.node.node import Node
+from sim.run.backend import Backend
+from sim.training.options import TrainOptions
+
+TINY = preset("tiny")
+MODEL = load_model("multi_hot")
+PLAN = ShardPlan.deal(MODEL, 2)
+ALL_OWNER = PLAN.with_pools(8 * [PoolPlace.OWNER])
+
+
+def pools_of(pool: str, model: Model = MODEL, plan: ShardPlan | None = None, config=TINY,
+             **given) -> tuple[list[int], list[str]]:
+    """Return the numbers of the owner-pooled tables, and the notes."""
+    plan, notes = with_pools(plan or ShardPlan.deal(model, 2), model,
+                             Workload(pool=pool, model="multi_hot", nodes=2, **given), config)
+    return [number for number, table in enumerate(plan.tables)
+            if table.pool == PoolPlace.OWNER], notes
+
+
+def test_tables_pool_at_the_requester_or_the_owner():
+    assert pools_of("requester") == ([], [])
+    assert with_pools(PLAN, MODEL, Workload(), TINY)[0] is PLAN
+    assert pools_of("owner") == (list(range(8)), [])
+    assert pools_of("owner", plan=PLAN.with_copies(10_000)) == (list(range(8)), [])
+
+
+def test_tables_that_cannot_pool_at_the_owner_are_noted():
+    # A packet of 16 beats holds a head and 127 words of two rows, or of one row of a large table.
+    bags = ((1, 254), (1, 255), (0, 127), (0, 128), (1, 1), (1, 1), (1, 1), (1, 1))
+    rows = (9, 9, (1 << 32) + 1, (1 << 32) + 1, 9, 9, 9, 1 << 32)
+    model = replace(MODEL, bags=bags, rows=rows)
+    assert pools_of("owner", model) == ([0, 2, 4, 5, 6, 7], [
+        "table 1 pools at the requester: its bags must have at most 254 keys with query_beats 32, "
+        "not 255",
+        "table 3 pools at the requester: its bags must have at most 127 keys with query_beats 32, "
+        "not 128"])
+    most = TINY.with_fields(query_beats=64)
+    assert pools_of("owner", model, config=most)[0] == list(range(8))
+    hashed = ShardPlan.deal(MODEL, 2, "row")
+    chosen, notes = pools_of("owner", plan=hashed)
+    assert chosen == [] and notes == [
+        f"table {number} pools at the requester: its rows are hashed over 2 nodes"
+        for number in range(8)]
+
+
+def test_bags_of_files_are_checked_when_they_are_read():
+    """The bags of a model are of generated samples."""
+    model = replace(MODEL, bags=((1, 999),) * 8)
+    assert pools_of("owner", model)[0] == []
+    assert pools_of("owner", model, data="absent.txt", format="trace")[0] == list(range(8))
+
+
+@pytest.mark.parametrize(("owner", "tables"), [
+    ('["items seen", 3]', [2, 3]), ("[]", []), ('["user", "region", 0]', [0, 7])])
+def test_a_file_names_tables(tmp_path, owner, tables):
+    path = tmp_path / "pools.toml"
+    path.write_text(f"owner = {owner}\n")
+    assert pools_of(str(path)) == (tables, [])
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("owner = [8]", "owner must name tables 0 to 7, not 8"),
+    ("owner = [-1]", "owner must name tables 0 to 7, not -1"),
+    ('owner = ["item", "clicks"]', "owner must name tables of the model (user, item, items seen, "
+     "items bought, interests, category, seller, region), not 'clicks'"),
+    ("requester = [1]", "no such field: requester"), ("owner = [1.5]", "owner[0]"),
+    ("", "owner is missing")])
+def test_wrong_files_are_rejected(tmp_path, text, message):
+    path = tmp_path / "pools.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=re.escape(message)):
+        pools_of(str(path))
+
+
+def test_a_file_may_not_name_a_table_that_cannot_pool_at_its_owner(tmp_path):
+    path = tmp_path / "pools.toml"
+    path.write_text("owner = [1]")
+    with pytest.raises(InputError, match="owner: table 1 must pool at the requester: its rows are "
+                                         "hashed over 2 nodes"):
+        pools_of(str(path), plan=ShardPlan.deal(MODEL, 2, "row"))
+    path.write_text('owner = ["a"]')
+    with pytest.raises(InputError, match="owner must have numbers of tables, not 'a': the model "
+                                         "has no names of tables"):
+        with_pools(ShardPlan.deal(MODELS["kaggle"], 2), MODELS["kaggle"],
+                   Workload(pool=str(path)), TINY)
+
+
+def test_names_of_tables(tmp_path):
+    assert table_names("multi_hot")[:3] == ("user", "item", "items seen")
+    assert table_names("kaggle") == table_names(MODEL) == ()
+    path = tmp_path / "model.toml"
+    path.write_text('dimension = 4\ndense = 1\nbottom = [4]\ntop = [1]\n'
+                    '[[tables]]\nrows = 5\ncount = 2\nname = "a"\n[[tables]]\nrows = 6\n')
+    assert table_names(path) == ("a", "a", "")
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: Workload(pool="both"), "pool must be requester, owner or a TOML file, not 'both'"),
+    (lambda: RunOptions.of(pool="owner", fidelity="model"), "pool must be requester with fidelity "
+     "fast, whose NIC model does not pool at the owner, not 'owner': use fidelity rtl"),
+    (lambda: TrainOptions.of(pool="owner"), "pool must be requester in training, not 'owner'"),
+    (lambda: check_pools(TINY.with_fields(link=True), Runtime(), ALL_OWNER),
+     "link must be false for tables that pool at their owner, not true: use pool requester"),
+    (lambda: check_pools(TINY.with_fields(training=True), Runtime(), ALL_OWNER),
+     "training must be false for tables that pool at their owner"),
+    (lambda: check_pools(TINY, Runtime(interaction=True), ALL_OWNER),
+     "interaction must be false for tables that pool at their owner"),
+    (lambda: check_pools(TINY, Runtime(deliver="unique"), ALL_OWNER),
+     "deliver must be pooled for tables that pool at their owner, not unique"),
+    (lambda: config_to_build(TINY, MODEL, Runtime(), Workload(settings=("owner_bags=0",)),
+                             ALL_OWNER),
+     "owner_bags must be above 0 for tables that pool at their owner, not 0")])
+def test_unsupported_settings_are_rejected(make, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        make()
+
+
+def test_settings_without_owner_pooled_tables_are_accepted():
+    check_pools(TINY.with_fields(link=True), Runtime(deliver="unique"), PLAN)
+
+
+def test_the_nic_has_places_for_bags_if_tables_pool_at_their_owner():
+    def built(name: str, plan: ShardPlan, *settings: str) -> int:
+        config = preset(name).with_fields(owner_bags=128 if settings else 0)
+        return config_to_build(config, MODEL, Runtime(), Workload(settings=settings),
+                               plan).owner_bags
+
+    assert [built(name, ALL_OWNER) for name in ("tiny", "kaggle", "terabyte")] == [64, 1024, 1024]
+    assert built("tiny", PLAN) == 0 and built("tiny", ALL_OWNER, "owner_bags=128") == 128
+    assert config_to_build(TINY, MODEL, Runtime(), Workload()).owner_bags == 0
+
+
+def test_registers_of_bags():
+    def values(config, runtime, nodes):
+        return {name: value for name, value in register_values(
+            config, runtime, MODEL, node=0, nodes=nodes).items() if name.startswith("bag_")}
+
+    with_bags = TINY.with_fields(owner_bags=64)
+    assert values(TINY, Runtime(), 2) == {}
+    # 64 beats of a packet have the tags and vectors of 62 bags of a beat each.
+    assert values(with_bags, Runtime(), 2) == {
+        "bag_window": 448, "bag_share": 512, "bag_timeout": 64, "bag_batch": 62}
+    assert values(with_bags, Runtime(bag_batch=9, bag_timeout=3), 8) == {
+        "bag_window": 112, "bag_share": 128, "bag_timeout": 3, "bag_batch": 9}
+
+
+def _batch(lengths: list[list[int]]) -> MiniBatch:
+    counts = np.array(lengths, np.int32)
+    tables = np.repeat(np.tile(np.arange(2, dtype=np.int32), len(counts)), counts.reshape(-1))
+    n = len(counts)
+    samples = Samples(np.zeros((n, 1), np.float32), np.zeros(n, np.float32), counts, tables,
+                      np.zeros(len(tables), np.int64))
+    return MiniBatch(samples, np.arange(n) + 7, True, 1, None)
+
+
+def test_samples_have_a_slot_for_each_owner_pooled_bag():
+    plan = ShardPlan.deal(Model((9, 9), 4, 1, (4,), (1,)), 2).with_pools(
+        [PoolPlace.OWNER, PoolPlace.REQUESTER])
+    batch = _batch([[5, 3], [0, 0], [100, 1]])
+    assert pool_slots(batch.samples, plan).tolist() == [4, 2, 2]
+    assert list(holdable([batch], TINY, plan)) == [batch]
+    with pytest.raises(ValueError, match="hold_vectors must be at least 202, twice the slots of "
+                                         "sample 9"):
+        list(holdable([batch], TINY))
+
+
+@pytest.mark.parametrize(("keys", "settings", "message"), [
+    (255, {}, "table 0 pools at the owner: its bags must have at most 254 keys with query_beats "
+              "32, not 255: use a larger query_beats, or pool it at the requester"),
+    (351, {"query_beats": 64}, "at most 350 keys with net_payload_beats 22, not 351: use a larger "
+                               "net_payload_beats"),
+    (254, {"bag_segments": 32, "owner_bag_beats": 16384},
+     "bag_segments must be at least 34 for the bags of sample 8, not 32")])
+def test_bags_that_exceed_the_nic_are_rejected(keys, settings, message):
+    plan = ShardPlan.deal(Model((9, 9), 4, 1, (4,), (1,)), 2).with_pools(2 * [PoolPlace.OWNER])
+    batch = _batch([[3, 1], [keys, keys]])
+    with pytest.raises(ValueError, match=re.escape(message)):
+        list(holdable([batch], TINY.with_fields(**settings), plan))
+
+
+class _Compiled(CompiledEngine):
+    """An engine that a compiled host could drive."""
+
+    drivable = True  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        self.streams = "host_tx", "host_rx"
+
+    def set_rate(self, stream: str, **rate) -> None:
+        pass
+
+
+def test_hosts_are_in_python_if_tables_pool_at_their_owner():
+    options = RunOptions.of(config="tiny", nodes=2, pool="owner", model="multi_hot")
+    config = TINY.with_fields(owner_bags=64)
+    delivery = Delivery.of(config, Runtime(), MODEL, ALL_OWNER, 0)
+    node = Backend(options, NUMPY).node(
+        0, _Compiled(), config, MODEL, load_profile("pcie_gen3x16", PcieProfile),
+        load_profile("gpu_rtx8000", GpuProfile), None, delivery)
+    assert isinstance(node, Node) and node.bags is not None
+    assert Delivery.of(config, Runtime(), MODEL, PLAN, 0).plan is None

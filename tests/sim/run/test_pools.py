@@ -1,0 +1,37 @@
+"""Runs whose tables pool at their owner: own bags, and the notes of a report."""
+
+import pytest
+
+from sim.job.options import RunOptions
+from sim.run.run import run
+
+GIVEN = {"config": "tiny", "model": "multi_hot", "samples": 64, "mini_batch": 16, "threads": 1}
+
+
+@pytest.fixture(scope="module")
+def requester() -> dict:
+    return run(RunOptions.of(**GIVEN, nodes=2))
+
+
+def test_tables_that_pool_at_the_requester_are_noted(requester):
+    result = run(RunOptions.of(**GIVEN, nodes=2, placement="row", pool="owner"))
+    assert result["notes"] == [
+        f"table {number} pools at the requester: its rows are hashed over 2 nodes"
+        for number in range(8)]
+    assert result["bags"] is None and result["options"]["pool"] == "owner"
+    assert result["config"]["owner_bags"] == 0 and result["bit_identical"]
+    assert result["predictions_sha256"] == requester["predictions_sha256"]
+    assert requester["notes"] == [] and requester["bags"] is None
+
+
+@pytest.mark.parametrize("changes", [{"nodes": 1}, {"nodes": 2, "copied_rows": 20_000_000},
+                                     {"nodes": 1, "settings": ("completions=true",)}])
+def test_a_node_with_all_rows_pools_all_bags(requester, changes):
+    result = run(RunOptions.of(**GIVEN, pool="owner", **changes))
+    assert result["complete"] and result["bit_identical"]
+    assert result["predictions_sha256"] == requester["predictions_sha256"]
+    bags = result["bags"]
+    assert bags["pool"] == ["owner"] * 8 and (bags["foreign"], bags["lists"]) == (0, 0)
+    assert bags["keys"] == result["lookups"] and bags["launches"] <= 4 * changes["nodes"]
+    assert 0 < bags["own"] <= 64 * 8 and result["gpu"]["rows"] == 0
+    assert result["config"]["owner_bags"] == 64
