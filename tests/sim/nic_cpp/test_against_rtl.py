@@ -89,6 +89,29 @@ def test_row_reads(tmp_path, case):
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("case", [
+    {"nodes": 2, "mini_batch": 16},
+    {"nodes": 2, "mini_batch": 48, "settings": ("bag_timeout=4", "bag_batch=3")},
+    {"nodes": 3, "mini_batch": 7, "settings": ("owner_bags=16", "vector_timeout=0")},
+    # Windows of a few beats: packets wait for credit, and close before bags that do not fit.
+    {"nodes": 4, "mini_batch": 64, "placement": "rows",
+     "settings": ("owner_bag_beats=64", "bag_timeout=500")},
+    {"nodes": 2, "mini_batch": 32, "owner": [1, 4, 7], "in_flight": 1},
+    {"nodes": 4, "mini_batch": 40, "owner": [0, 2, 3, 5], "settings": ("pooling=mean",)}],
+    ids=["all", "short lists", "few places", "small windows", "mixed", "mixed means"])
+def test_owner_pooled_bags(tmp_path, case):
+    """The cycles are exact."""
+    pool = "owner"
+    if "owner" in case:
+        pool = str(tmp_path / "pool.toml")
+        (tmp_path / "pool.toml").write_text(f"owner = {case['owner']}\n")
+    assert compared(RunOptions.of(
+        config="tiny", model="multi_hot", nodes=case["nodes"], samples=128, threads=1, pool=pool,
+        mini_batch=case["mini_batch"], settings=case.get("settings", ()),
+        in_flight=case.get("in_flight", 4), placement=case.get("placement", "even"))) == 0
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("settings", [(), EVALUATED], ids=["defaults", "evaluated"])
 def test_kaggle(settings):
     assert compared(RunOptions.of(samples=512, threads=1, settings=settings)) <= MOST
