@@ -112,6 +112,26 @@ def test_owner_pooled_bags(tmp_path, case):
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("case", [
+    {"dimension": 64, "bags": "to 100", "nodes": 2, "owner": [0, 1, 2, 3, 4]},
+    {"dimension": 128, "bags": "to 40", "nodes": 3, "owner": [1, 3],
+     "settings": ("completions=true",)},
+    {"dimension": 8, "bags": "to 100", "nodes": 2, "owner": [1, 3],
+     "settings": ("gpu_rings=true", "request_batch=3")},
+    {"dimension": 64, "bags": "to 9", "nodes": 4, "owner": [1, 4],
+     "settings": ("row_reads=true", "vector_timeout=0", "output_queues=true")}],
+    ids=["long", "wide", "lists", "row reads"])
+def test_owner_pooled_bags_of_wide_vectors(tmp_path, case):
+    """The cycles are exact: vectors of several beats merge with those of the remote cache."""
+    (tmp_path / "pool.toml").write_text(f"owner = {case['owner']}\n")
+    model = model_of(case["dimension"], case["bags"])
+    assert compared(RunOptions.of(
+        config="tiny", model=write_model(tmp_path / "model.toml", model), nodes=case["nodes"],
+        samples=96, mini_batch=32, threads=1, pool=str(tmp_path / "pool.toml"), gpu="gpu_h100",
+        settings=(*NIC, *case.get("settings", ())))) == 0
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("settings", [(), EVALUATED], ids=["defaults", "evaluated"])
 def test_kaggle(settings):
     assert compared(RunOptions.of(samples=512, threads=1, settings=settings)) <= MOST
