@@ -1,8 +1,12 @@
 """Hits and bytes of the model equal the RTL's, and its cycles are within 5 %."""
 
+import numpy as np
 import pytest
 
+from host.placement.shard import ShardPlan
 from sim.job.options import RunOptions
+from sim.node.owner_pooling import OwnerPooling
+from sim.run.run import run
 from tests.sim.interacting import NIC, model_of, write_model
 from tests.sim.nic_cpp.comparing import compared
 
@@ -129,6 +133,30 @@ def test_owner_pooled_bags_of_wide_vectors(tmp_path, case):
         config="tiny", model=write_model(tmp_path / "model.toml", model), nodes=case["nodes"],
         samples=96, mini_batch=32, threads=1, pool=str(tmp_path / "pool.toml"), gpu="gpu_h100",
         settings=(*NIC, *case.get("settings", ())))) == 0
+
+
+class _NoOwnBags(ShardPlan):
+    """A plan whose nodes send all bags to their NICs."""
+
+    def own_pooled(self, node: int) -> np.ndarray:
+        return np.zeros(len(self.tables), bool)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("owner", [range(8), [0, 2, 5]], ids=["all", "mixed"])
+def test_own_bags_that_pass_the_nic(tmp_path, monkeypatch, owner):
+    """The cycles are exact: own and foreign bags share the places, and own bags and own keys the
+    way to the hold buffer."""
+    pools = OwnerPooling.of
+    monkeypatch.setattr(OwnerPooling, "of", lambda plan, *rest: pools(
+        _NoOwnBags(**vars(plan)), *rest))
+    (tmp_path / "pool.toml").write_text(f"owner = {list(owner)}\n")
+    options = RunOptions.of(config="tiny", model="multi_hot", nodes=3, samples=96, mini_batch=24,
+                            threads=1, pool=str(tmp_path / "pool.toml"))
+    assert compared(options) == 0
+    own = sum(counts["bag_sender.own"] for counts in run(options.with_fields(
+        fidelity="model"))["counters"])
+    assert 0 < own < 96 * len(owner)
 
 
 @pytest.mark.thorough
