@@ -4,6 +4,7 @@
 
 #include "cache.h"
 #include "packets.h"
+#include "routes.h"
 #include "segments.h"
 
 namespace ember {
@@ -31,24 +32,6 @@ struct OutgoingSegment {
 inline void land_at(uint64_t& head, uint32_t landing) {
     head = (head & ~bag_head::landing.at(~uint64_t{0})) | bag_head::landing.at(landing);
 }
-
-// rtl.stream.Arbiter of two ports, whose grant lasts until the last item of a packet.
-class Turns {
-public:
-    // Returns the port that is granted, of those that have an item, or -1.
-    int grant(bool first, bool second) const {
-        if (locked_) return (previous_ ? second : first) ? previous_ : -1;
-        if (!first && !second) return -1;
-        return first && second ? !previous_ : second;
-    }
-    void taken(int port, bool last) {
-        previous_ = port;
-        locked_ = !last;
-    }
-
-private:
-    bool previous_ = false, locked_ = false;
-};
 
 // rtl.bags.pool and packager: no packet cuts a bag.
 class BagPool : public PoolOf<BagPool, OutgoingSegment> {
@@ -158,7 +141,6 @@ public:
     Queue<BagStart> starts;
 
     void init(Clock* clock) {
-        clock_ = clock;
         starts.skid(clock);
         buffer_.skid(clock);
         output_.skid(clock);
@@ -198,7 +180,6 @@ private:
         uint16_t destination, step;
         bool own;
     };
-    Clock* clock_ = nullptr;
     Queue<Segment*> buffer_;
     Queue<Sent> output_;
     BagStart bag_{};
@@ -269,7 +250,6 @@ public:
     Queue<CacheBeat> answers;
 
     void init(Clock* clock, const Config& config) {
-        clock_ = clock;
         config_ = &config;
         origins_.resize(config.owner_bags);
         fills.init(clock, 0, 0);
@@ -333,7 +313,6 @@ private:
         free_.push(complete_.pop());
     }
 
-    Clock* clock_ = nullptr;
     const Config* config_ = nullptr;
     std::vector<Meta> origins_;
     Queue<uint32_t> free_, numbers_, complete_;

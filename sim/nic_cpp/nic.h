@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "arrival.h"
-#include "bags.h"
+#include "bag_path.h"
 #include "beats.h"
 #include "cache.h"
 #include "completion.h"
@@ -104,14 +104,15 @@ public:
         net_assembler.init(&clock, c.net_payload_beats, c.assembled, c.assembler_room);
         host_assembler.init(&clock, c.host_payload_beats, c.assembled, c.assembler_room);
         if (c.link) link.init(&clock, c, &packets_);
-        if (c.owner_bags) init_bags();
+        if (c.owner_bags) bags.init(&clock, c, &packets_, &segments_, vector_pool.limit);
         net_ports_.ports = {&lookup_reader.out, &vector_reader.out};
         host_ports_.ports = {&request_reader.out, &interaction.requests.out, &results.closed.out,
                              &interaction.frames.out, &reporter_, &indices.closed.out,
                              &completions.out, &rings.out};
         if (!c.owner_bags) return;
-        net_ports_.ports.insert(net_ports_.ports.end(), {&bag_reader.out, &bag_vector_reader.out});
-        host_ports_.ports.push_back(&bag_list_reader.out);
+        net_ports_.ports.push_back(&bags.reader.out);
+        net_ports_.ports.push_back(&bags.vector_reader.out);
+        host_ports_.ports.push_back(&bags.list_reader.out);
     }
 
     Clock clock;
@@ -137,14 +138,7 @@ public:
     NicRings rings;
     LinkSender link;
     NicRowReads row_reads;
-    BagSender bag_sender;
-    BagLanding bag_landing;
-    BagReceiver bag_receiver;
-    OwnerPlaces owner_places;
-    BagPool bag_pool, bag_list_pool;
-    Pool bag_vector_pool;
-    Gate bag_gate;
-    Reader bag_reader, bag_list_reader, bag_vector_reader;
+    BagPath bags;
     Assembler net_assembler, host_assembler;
     uint64_t dispatched_local = 0, dispatched_remote = 0, dispatched_bags = 0, credits = 0,
              retired_early = 0;
@@ -226,22 +220,6 @@ private:
         bool inside = false;
     };
 
-    // rtl.network.vector_router.
-    struct Router {
-        Queue<CacheBeat> head, local, remote;
-
-        void init(Clock* clock) {
-            for (auto* queue : {&head, &local, &remote}) queue->skid(clock);
-        }
-        void step(uint32_t node, Pool& pool) {
-            if (remote.has() && pool.input.room()) {
-                const CacheBeat beat = remote.pop();
-                pool.input.push({beat.meta.node, beat.meta.step, beat.meta.landing, beat.last});
-            }
-            if (head.has()) wire(head, head.front().meta.node == node ? local : remote);
-        }
-    };
-
     struct Access {
         Cycle cycle;
         Queue<uint16_t>* target;
@@ -275,10 +253,7 @@ private:
         if (config.unique) next = std::min(next, indices.timer());
         if (config.gpu_rings) next = std::min(next, rings.next());
         if (config.link) next = std::min(next, link.next());
-        if (config.owner_bags)
-            next = std::min({next, bag_landing.next(), bag_receiver.beats.next(),
-                             owner_places.next(), bag_gate.events.next(), bag_pool.timer(),
-                             bag_list_pool.timer(), bag_vector_pool.timer()});
+        if (config.owner_bags) next = std::min(next, bags.next());
         return std::min({next, completions.opens.next(), completions.flushed.next(), accessed()});
     }
 
@@ -298,7 +273,7 @@ private:
                          },
                          [&](uint32_t tag, Cycle at) {
                              (opcode == opcode::DENSE_VECTORS ? dense_fills_
-                              : opcode == opcode::GPU_BAGS    ? owner_places.fills
+                              : opcode == opcode::GPU_BAGS    ? bags.places.fills
                                                               : local_fills_)
                                  .put(tag, at);
                          }, read ? config.read_checked : 0, read ? rings.vectors(list) : 0);
@@ -313,16 +288,16 @@ private:
         }
         // The header's credit passes a register behind the check, and a register in front of the
         // gate.
-        const bool bags = opcode == opcode::BAGS, vectors = opcode == opcode::BAG_VECTORS;
-        (bags || vectors ? bag_gate : gate).events.put(
+        const bool segments = opcode == opcode::BAGS, pooled = opcode == opcode::BAG_VECTORS;
+        (segments || pooled ? bags.gate : gate).events.put(
             {uint32_t(header::source.get(words)), uint16_t(header::credit.get(words))},
             end + config.header_checked + 2);
-        net_parser.take(words, count, end, opcode == opcode::LOOKUPS || bags,
+        net_parser.take(words, count, end, opcode == opcode::LOOKUPS || segments,
                         [&](const RecordBeat& beat, Cycle at) {
-                            (bags ? bag_receiver.beats : receiver.beats).put(beat, at + 3);
+                            (segments ? bags.receiver.beats : receiver.beats).put(beat, at + 3);
                         },
                         [&](uint32_t tag, Cycle at) {
-                            if (vectors) bag_landing.land(tag, at);
+                            if (pooled) bags.landing.land(tag, at);
                             else remote_fills_.put(remote.id_of(tag), at);
                         });
     }
@@ -360,7 +335,7 @@ private:
         vector_pool.step();
         request_reader.step(request_pool.closed, request_pool.free, host);
         request_pool.step();
-        if (config.owner_bags) send_bags();
+        if (config.owner_bags) bags.send(checker.consumed);
 
         completions.step(checker.consumed);
         if (config.unique) indices.step(delivery.told, checker.consumed);
@@ -373,9 +348,7 @@ private:
         pooler.step(hold.out);
         hold.step();
         if (config.owner_bags) {
-            if (bag_landing.out.has()) hold.remote.push(bag_landing.out.pop());
-            bag_landing.step(remote.vectors);
-            route_bags();
+            bags.land(hold, remote.vectors, router_.local);
         } else {
             if (remote.vectors.has()) hold.remote.push(remote.vectors.pop());
             wire(router_.local, hold.local);
@@ -412,11 +385,7 @@ private:
         arbitrate();
         wire(dispatch_.local, own_);
         receiver.step();
-        if (config.owner_bags) {
-            owner_places.step(bag_receiver.out, bag_sender, bag_list_pool.input);
-            bag_receiver.step();
-            bag_sender.step(checker.segments, bag_landing, bag_pool.input);
-        }
+        if (config.owner_bags) bags.step(checker.segments);
         dispatch();
         bool taken = checker.has();
         if (config.unique) {
@@ -488,54 +457,6 @@ private:
         owes_ = owes;
     }
 
-    void init_bags() {
-        const Config& c = config;
-        bag_sender.init(&clock);
-        bag_landing.init(&clock, c);
-        bag_receiver.init(&clock, c, &segments_);
-        owner_places.init(&clock, c);
-        bag_pool.init(&clock, &packets_, &segments_, opcode::BAGS, c.nodes, c.node_buffers);
-        bag_pool.limit = RECORDS_PER_BEAT * std::min(c.net_payload_beats, c.bag_window);
-        bag_pool.timeout = c.bag_timeout;
-        bag_gate.init(&clock, c.nodes, c.bag_window);
-        bag_list_pool.init(&clock, &packets_, &segments_, opcode::BAG_LISTS, 1, c.one_buffers);
-        bag_list_pool.limit = RECORDS_PER_BEAT * c.net_payload_beats;
-        bag_list_pool.timeout = c.request_timeout;
-        bag_list_pool.batch = c.bag_batch;
-        bag_vector_pool.init(&clock, &packets_, opcode::BAG_VECTORS, c.nodes, c.node_buffers, false,
-                             1);
-        bag_vector_pool.limit = vector_pool.limit;
-        bag_vector_pool.timeout = c.vector_timeout;
-        bag_vector_pool.packing = c.vector_packing;
-        for (auto* reader : {&bag_reader, &bag_list_reader, &bag_vector_reader})
-            reader->init(&clock);
-        bag_router_.init(&clock);
-        to_hold_.skid(&clock);
-    }
-    void send_bags() {
-        const auto peers = [&](uint32_t node) { return bag_receiver.consumed[node]; };
-        bag_reader.step(bag_gate.out, bag_pool.free, peers);
-        bag_gate.step(bag_pool.closed);
-        bag_pool.step();
-        bag_vector_reader.step(bag_vector_pool.closed, bag_vector_pool.free, peers);
-        bag_vector_pool.step();
-        bag_list_reader.step(bag_list_pool.closed, bag_list_pool.free,
-                             [&](uint32_t) { return checker.consumed; });
-        bag_list_pool.step();
-    }
-    // Vectors of own keys and of own bags share the way to the hold buffer.
-    void route_bags() {
-        wire(to_hold_, hold.local);
-        const int port = local_turns_.grant(router_.local.has(), bag_router_.local.has());
-        if (port >= 0 && to_hold_.room()) {
-            const CacheBeat beat = (port ? bag_router_ : router_).local.pop();
-            local_turns_.taken(port, beat.last);
-            to_hold_.push(beat);
-        }
-        bag_router_.step(config.node, bag_vector_pool);
-        if (owner_places.answers.has() && bag_router_.head.room())
-            bag_router_.head.push(owner_places.answer());
-    }
     void ask_peer(const Miss& miss) {
         const Item lookup{miss.meta.node, miss.meta.step, record(miss, remote.tag(miss.id)), true};
         queues.on() ? queues.enter(lookup) : lookup_pool.input.push(lookup);
@@ -570,7 +491,7 @@ private:
         const bool mine = slot.owner == config.node;
         auto& way = mine ? dispatch_.local : dispatch_.remote;
         const bool begins = config.interaction && !dispatch_.inside;
-        if ((key && !way.room()) || (bag && !bag_sender.starts.room())
+        if ((key && !way.room()) || (bag && !bags.sender.starts.room())
             || (begins && !dispatch_.dense.room()) || !hold.ready())
             return;
         const uint32_t place = hold.next_landing();
@@ -582,7 +503,7 @@ private:
             (mine ? dispatched_local : dispatched_remote)++;
         }
         if (bag) {
-            bag_sender.starts.push({slot.owner, slot.step, place, mine});
+            bags.sender.starts.push({slot.owner, slot.step, place, mine});
             dispatched_bags++;
         }
         if (begins) dispatch_.dense.push({slot.sample, slot.step});
@@ -597,9 +518,7 @@ private:
     Queue<uint16_t> floors_;
     std::vector<Access> accesses_;
     Cycle access_free_ = 0;
-    Router router_, bag_router_;
-    Queue<CacheBeat> to_hold_;
-    Turns local_turns_;
+    Router router_;
     Segments segments_;
     Departure reporter_;
     Mux net_mux_, host_mux_;

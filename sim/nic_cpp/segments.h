@@ -14,7 +14,7 @@ struct RecordBeat {
     uint32_t count, source, step;
 };
 
-// rtl.keys.owner_split and the stages of rtl.bags.splitter: a pipeline of fixed length, which stalls
+// rtl.keys.owner_split and the stages of rtl.bags.splitter: a pipeline of fixed length. It stalls
 // while its output is not taken.
 template <class T>
 class Split {

@@ -135,6 +135,17 @@ def test_owner_pooled_bags_of_wide_vectors(tmp_path, case):
         settings=(*NIC, *case.get("settings", ())))) == 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("owner", "mini_batch"), [(range(8), 128), ([1, 4, 7], 64)],
+                         ids=["all", "mixed"])
+def test_owner_pooled_bags_of_kaggle(tmp_path, owner, mini_batch):
+    """The cycles are exact."""
+    (tmp_path / "pool.toml").write_text(f"owner = {list(owner)}\n")
+    assert compared(RunOptions.of(
+        model="multi_hot", nodes=4, samples=512, mini_batch=mini_batch, threads=1,
+        pool=str(tmp_path / "pool.toml"))) == 0
+
+
 class _NoOwnBags(ShardPlan):
     """A plan whose nodes send all bags to their NICs."""
 
