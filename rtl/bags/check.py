@@ -21,9 +21,9 @@ BAG_CHECK_COUNTERS = CounterLayout(
     "bags", "keys", "bad_table", "bad_pool", "bad_owner", "bad_length", "bad_row")
 _REASONS = list(BAG_CHECK_COUNTERS.members)[2:]
 
-_SEGMENTS = 512
+SEGMENTS = 512
 """Segments in the store. An unfinished bag has at most the 140 beats of a packet."""
-_AHEAD = 16
+AHEAD = 16
 """Segments in the pipeline, or behind it in front of the store: each takes a place for 9 cycles."""
 _ORIGIN = data.StructLayout({"node": NODE_BITS, "step": STEP_BITS})
 _ITEM = data.StructLayout(
@@ -91,8 +91,8 @@ class BagCheck(wiring.Component):
         m.submodules.items = items = SegmentSplit(_ORIGIN, self._most, plain=False)
         m.submodules.split = split = OwnerSplit(_ITEM, self._tables, bags=True)
         m.submodules.bounds = bounds = RowBounds()
-        m.submodules.queue = queue = CreditQueue(_JUDGED, _AHEAD)
-        m.submodules.store = store = SegmentStore(_SEGMENTS, OwnedSegment)
+        m.submodules.queue = queue = CreditQueue(_JUDGED, AHEAD)
+        m.submodules.store = store = SegmentStore(SEGMENTS, OwnedSegment)
         wiring.connect(m, store.o, wiring.flipped(self.o))
         beat, item, entry = items.i.payload, items.o.payload, split.i.payload
         head = data.View(BagHead, item.record)

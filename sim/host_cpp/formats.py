@@ -24,6 +24,7 @@ from rtl.formats import (
     RECORDS_PER_BEAT,
     TAGS_PER_BEAT,
     VERSION,
+    BagHead,
     CompletionRecord,
     DenseRecord,
     DescriptorKind,
@@ -36,6 +37,7 @@ from rtl.formats import (
     LookupRecord,
     Opcode,
     PooledTag,
+    QueryBag,
     QueryRecord,
     ReadRecord,
     RecordKind,
@@ -62,7 +64,8 @@ _ENUMS: dict[str, type[IntEnum]] = {
     "opcode": Opcode, "record": RecordKind, "descriptor": DescriptorKind,
     "interaction": InteractionMode, "fault": FaultKind}
 _LAYOUTS = {
-    "lookup": LookupRecord, "query": QueryRecord, "sample": SampleRecord, "dense": DenseRecord,
+    "lookup": LookupRecord, "query": QueryRecord, "query_bag": QueryBag, "bag_head": BagHead,
+    "sample": SampleRecord, "dense": DenseRecord,
     "error": ErrorRecord, "pooled_tag": PooledTag, "part_tag": ResultPartTag,
     "index_tag": IndexTag, "opening": StepOpenRecord, "completion": CompletionRecord,
     "ring_index": IndexRecord, "ring_read": ReadRecord, "row_read": RowReadRecord}

@@ -53,10 +53,6 @@ class RunOptions:
             if self.outputs.waves is not None:
                 raise ValueError("waves must go with fidelity rtl, not with fast, which has no "
                                  "signals")
-            if self.workload.pool != "requester":
-                raise ValueError("pool must be requester with fidelity fast, whose NIC model does "
-                                 f"not pool at the owner, not {str(self.workload.pool)!r}: use "
-                                 "fidelity rtl")
             if self.workload.fault_plan.frames:
                 raise ValueError("faults of frames must go with fidelity rtl, not with fast, "
                                  "which has no frames")

@@ -8,13 +8,9 @@
 #include "nic_config.h"
 #include "plan.h"
 #include "queue.h"
+#include "segments.h"
 
 namespace ember {
-
-struct RecordBeat {
-    uint64_t records[RECORDS_PER_BEAT];
-    uint32_t count, source, step;
-};
 
 // rtl.network.receiver and parser: one reader parses packets, a beat per cycle. Its consumers are
 // always ready: all times are known when a packet has arrived.
@@ -71,56 +67,24 @@ private:
     Cycle free_ = 0, unpacked_ = 0;
 };
 
-// rtl.keys.owner_split: a pipeline of fixed length, which stalls while its output is not taken.
-template <class T>
-class Split {
-public:
-    Queue<T> head;
-
-    void init(Clock* clock) {
-        clock_ = clock;
-        head.skid(clock);
-    }
-    bool empty() const { return !inside_ && head.empty(); }
-    bool has() const { return stages_[(first_ + 3) % 4].valid; }
-    const T& front() const { return stages_[(first_ + 3) % 4].value; }
-    void step(bool ready) {
-        if (!ready && has()) return;
-        const bool enters = head.has();
-        if (!enters && !inside_) return;
-        clock_->moved = true;
-        inside_ += enters - has();
-        first_ = (first_ + 3) % 4;
-        stages_[first_].valid = enters;
-        if (enters) stages_[first_].value = head.pop();
-    }
-
-private:
-    struct Stage {
-        T value;
-        bool valid = false;
-    };
-    Clock* clock_ = nullptr;
-    Stage stages_[4];
-    uint32_t first_ = 0, inside_ = 0;
-};
-
 struct Slot {
     uint64_t key;
     uint32_t hash, sample;
     uint16_t owner, step;
     uint8_t kind;
     bool last, ends;  // ends: it has no sample, and the share of its step is over
+    bool bag;         // of an owner-pooled table: the row of its key is its number of keys
 };
 
 // rtl.query.checker: checks records one by one, and releases samples when they are complete.
 class Checker {
 public:
-    uint64_t samples = 0, keys = 0, empty_bags = 0;
+    uint64_t samples = 0, keys = 0, empty_bags = 0, bags = 0, bag_keys = 0;
     uint16_t consumed = 0;
     Queue<RecordBeat> beats;
+    SegmentStore<Segment*> segments;  // of the bags of complete samples, in slot order
 
-    void init(Clock* clock, const Config& config, const Plan& plan) {
+    void init(Clock* clock, const Config& config, const Plan& plan, Segments* given) {
         clock_ = clock;
         config_ = &config;
         plan_ = &plan;
@@ -128,22 +92,40 @@ public:
         buffer_.skid(clock);
         staged_.skid(clock);
         split_.init(clock);
+        items_.init(clock, given, true);
+        checked_.skid(clock);
+        segments.init(clock, config.bag_segments);
     }
     bool has() const { return valid_; }
     const Slot& front() const { return slots_[first_ % slots_.size()]; }
 
     // `taken`: the front slot was taken in this cycle.
     void step(bool taken) {
+        move(taken);
+        if (config_->owner_bags) segments.step();
+    }
+
+private:
+    struct Record {
+        uint64_t value;
+        uint16_t step;
+        Segment* segment;  // null for a record
+    };
+    void move(bool taken) {
         if (!taken && (valid_ || !whole_) && beats.empty() && !beat_.count && buffer_.empty()
-            && split_.empty() && staged_.empty())
+            && split_.empty() && staged_.empty() && items_.empty() && checked_.empty())
             return;  // no state inside can change
         if (taken) {
             const Slot& slot = front();
             samples += slot.last;
-            (slot.kind == record::EMPTY ? empty_bags : keys)++;
+            (slot.kind == record::EMPTY ? empty_bags : slot.bag ? bags : keys)++;
+            if (slot.bag) bag_keys += query_bag::keys.of(slot.key);
             first_++;
         }
         store(taken);
+        config_->owner_bags ? step_bags() : step_records();
+    }
+    void step_records() {
         const bool ready = staged_.room();
         if (split_.has() && ready) check(split_.front());
         split_.step(ready);
@@ -151,12 +133,22 @@ public:
         if (beat_.count && buffer_.room()) unpack();
         if (!beat_.count && beats.has()) beat_ = beats.pop();
     }
-
-private:
-    struct Record {
-        uint64_t value;
-        uint16_t step;
-    };
+    void step_bags() {
+        if (checked_.has() && staged_.room() && !segments.full()) {
+            const Record record = checked_.pop();
+            if (record.segment) segments.write(record.segment);
+            if (!record.segment || record.segment->tail) check(record);
+        }
+        const bool ready = checked_.room();
+        if (split_.has() && ready) checked_.push(split_.front());
+        split_.step(ready);
+        if (items_.out.has() && split_.head.room()) {
+            const SplitItem item = items_.out.pop();
+            consumed += item.last;
+            split_.head.push({item.record, item.step, item.segment});
+        }
+        items_.step(beats);
+    }
     // rtl.stream.PacketFIFO.
     void store(bool taken) {
         const bool room = level_ != config_->sample_slots;
@@ -199,6 +191,8 @@ private:
         slot.sample = sample_;
         slot.step = step_;
         slot.last = --left_ == 0;
+        slot.bag = record.segment;
+        if (slot.last && config_->owner_bags) segments.commit();
         slot.ends = ends_ && kind == record::EMPTY;
         if (kind != record::EMPTY) {
             const uint64_t table = query::table.of(record.value);
@@ -209,7 +203,7 @@ private:
         staged_.push(slot);
     }
     void unpack() {
-        buffer_.push({beat_.records[index_], uint16_t(beat_.step)});
+        buffer_.push({beat_.records[index_], uint16_t(beat_.step), nullptr});
         if (++index_ < beat_.count) return;
         index_ = 0;
         consumed++;
@@ -221,7 +215,9 @@ private:
     const Plan* plan_ = nullptr;
     RecordBeat beat_{};  // current beat; its count is 0 without a beat
     Queue<Record> buffer_;
+    SegmentSplit items_;
     Split<Record> split_;
+    Queue<Record> checked_;
     Queue<Slot> staged_;
     std::vector<Slot> slots_ = std::vector<Slot>(64);
     uint64_t first_ = 0, last_ = 0;

@@ -16,13 +16,24 @@ def _packager(block: str, pool: str, reader: str) -> dict[str, str]:
             **_of(block, pool, full="full", timeouts="expired", step_changes="stepped")}
 
 
+def _bag_packager(block: str, pool: str, reader: str) -> dict[str, str]:
+    return {**_same(block, pool, "segments", "bags", "keys"), **_same(block, reader, "packets"),
+            **_of(block, pool, full="full", timeouts="expired", step_changes="stepped")}
+
+
+def _vector_packager(block: str, pool: str, reader: str) -> dict[str, str]:
+    return {f"{block}.vectors": f"{pool}.units",
+            f"{block}.beats": f"{pool}.units * nic.config.vector_beats",
+            **_same(block, reader, "packets"), **_of(block, pool, full="full", timeouts="expired")}
+
+
 _CACHE = ("accesses", "hits", "hits_pending", "misses", "conflict_misses")
 _CACHE_END = ("evictions", "bad_fills", "beats_in", "beats_out")
 
 COUNTED: dict[str, str] = {
     **_same("host_receiver", "host_parser", "packets", "beats"),
     **_same("net_receiver", "net_parser", "packets", "beats"),
-    **_same("query_checker", "checker", "samples", "keys", "empty_bags"),
+    **_same("query_checker", "checker", "samples", "keys", "empty_bags", "bags", "bag_keys"),
     **_same("delivery", "delivery", "slots", "unique", "repeats", "retired_early", "no_index",
             "steps", "sweeps"),
     **_same("index_packager", "indices", "indices", "packets", "full", "timeouts", "step_ends",
@@ -32,6 +43,7 @@ COUNTED: dict[str, str] = {
             "slots_told"),
     "row_reads.reads": "row_reads.reads",
     "dispatcher.local": "dispatched_local", "dispatcher.remote": "dispatched_remote",
+    "dispatcher.bags": "dispatched_bags",
     **_same("remote_cache", "remote.counters", *_CACHE, "unmerged", *_CACHE_END),
     **_same("local_cache", "local.counters", *_CACHE, *_CACHE_END),
     **_of("dedupe", "dedupe.counters", requests="accesses", unique="misses", merged="hits"),
@@ -39,10 +51,7 @@ COUNTED: dict[str, str] = {
     "dedupe.retired_early": "retired_early",
     **_packager("lookup_packager", "lookup_pool", "lookup_reader"),
     **_packager("request_packager", "request_pool", "request_reader"),
-    "vector_packager.vectors": "vector_pool.units",
-    "vector_packager.beats": "vector_pool.units * nic.config.vector_beats",
-    "vector_packager.packets": "vector_reader.packets",
-    **_of("vector_packager", "vector_pool", full="full", timeouts="expired"),
+    **_vector_packager("vector_packager", "vector_pool", "vector_reader"),
     **_of("lookup_receiver", "receiver", beats="beats_taken", records="records"),
     "lookup_check.requests": "receiver.records",
     **_same("hold_buffer", "hold", "reserved", "vectors_in", "beats_out"),
@@ -55,6 +64,14 @@ COUNTED: dict[str, str] = {
     **_of("link_sender", "link", packets="packets", links="sent", stall_window="stall_window",
           stall_pool="stall_pool"),
     **_same("link_receiver", "link.receiver", "acknowledgements"),
+    **_same("bag_sender", "bags.sender", "bags", "own"),
+    **_bag_packager("bag_packager", "bags.pool", "bags.reader"),
+    **_of("bag_receiver", "bags.receiver", beats="beats_taken", records="words"),
+    **_same("bag_check", "bags.receiver", "bags", "keys"),
+    **_same("owner_places", "bags.places", "bags", "vectors"),
+    **_bag_packager("bag_lists", "bags.list_pool", "bags.list_reader"),
+    **_vector_packager("bag_vectors", "bags.vector_pool", "bags.vector_reader"),
+    "bag_landing.vectors": "bags.landing.vectors",
     **_same("net_assembler", "net_assembler", "packets", "beats"),
     **_same("host_assembler", "host_assembler", "packets", "beats"),
 }

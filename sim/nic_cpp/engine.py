@@ -82,7 +82,6 @@ class ModelEngine(CompiledEngine):
     """
 
     def __init__(self, config: NicConfig):
-        self._config = config
         self.design = Design({name: StreamPort(name, name.endswith("rx"), Beat.size, *_NO_VALUES)
                               for name in _STREAMS})
         self._results, self._channels = [], 0
@@ -93,9 +92,10 @@ class ModelEngine(CompiledEngine):
         self._swept = QUIET_CYCLES + 2 + max(
             config.local_cache_sets, config.remote_cache_sets, config.dedupe_sets,
             config.hold_vectors, config.remote_in_flight, config.misses_in_flight,
-            config.dedupe_in_flight, *([config.nodes * WORDS] if config.link else []))
-        self.link = config.link
-        """Whether it has a reliable link."""
+            config.dedupe_in_flight, config.owner_bags,
+            *([config.nodes * WORDS] if config.link else []))
+        self.config = config
+        """Its configuration."""
 
     def begin(self, registers: Mapping[str, int], plan: ShardPlan,
               bases: Sequence[int] = ()) -> None:
@@ -105,7 +105,7 @@ class ModelEngine(CompiledEngine):
         """
         # The arrays must live as long as the NIC.
         self._plan = plan_of(plan, bases)
-        self._engine = self._lib.ember_new(config_of(self._config, registers), self._plan)
+        self._engine = self._lib.ember_new(config_of(self.config, registers), self._plan)
         if not self._engine:
             raise MemoryError
 
@@ -116,7 +116,7 @@ class ModelEngine(CompiledEngine):
         self._lib.ember_store(self._engine, _STORED.index(name), value, cycle)
 
     def write(self, addr: int, data: int, cycle: int = 0) -> None:
-        self.store(_stored(self._config)[addr], data, cycle)
+        self.store(_stored(self.config)[addr], data, cycle)
 
     def counts(self) -> dict[str, int]:
         """Return the NIC's counters; ``ValueError`` if its link had to send a packet again."""

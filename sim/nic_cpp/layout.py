@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from ctypes import c_uint32
 
+from rtl.bags import BagLanding, OwnerPlaces, check
 from rtl.cache import resolver, scatter_list, tags, vectors
 from rtl.cache.fills import FillWriter
 from rtl.cache.free_list import FreeList
@@ -23,6 +24,7 @@ from rtl.interaction.flatten import Flattener
 from rtl.interaction.pooling import BAGS, OUT_BEATS
 from rtl.interaction.result_groups import ResultGrouper
 from rtl.interaction.slices import SliceLoader, ring_depth
+from rtl.keys.owner_split import OwnerSplit
 from rtl.keys.set_loop import SetLoop
 from rtl.network import FrameAssembler, FrameReceiver, PacketParser, output_queues
 from rtl.network.link import intake
@@ -42,7 +44,7 @@ from rtl.nic import REQUEST_FIFO
 from rtl.nic_control import SETTLING
 from rtl.query.reporter import OwedCredit
 from rtl.rings import CompletionWriter, RingMessages, RowReads, StepTable, VectorRing
-from rtl.stream import CreditQueue, StreamFIFO
+from rtl.stream import Arbiter, CreditQueue, StreamFIFO
 from sim.host_cpp.formats import header_text
 from sim.host_cpp.structures import Shared, definition, fields
 from sim.nic_cpp.counters import counters_header
@@ -91,6 +93,7 @@ def latencies(config: NicConfig) -> dict[str, int]:
         "register_next": RegisterBlock.LATENCY["write", "answer"] + BETWEEN,
         "dot_first": DotArray.latency(config) + Flattener.LATENCY["group's dots", "beat"],
         "dot_reuse": REUSE, "dot_room": DotInteraction.ROOM, **_link_latencies(config.nodes),
+        **_bag_latencies(),
     }
 
 
@@ -118,6 +121,24 @@ def _link_latencies(nodes: int) -> dict[str, int]:
         # A passed deadline is found within :attr:`Deadlines.LATENCY` cycles.
         "link_looked": nodes + 3 + NodeQueue.LATENCY["event", "its node"]
         + Walker.LATENCY["acknowledgement", "question"],
+    }
+
+
+def _bag_latencies() -> dict[str, int]:
+    """Return the latencies of bags that pool at their owner, and the sizes of their check."""
+    landing, item = BagLanding.LATENCY, Arbiter.LATENCY["item", "the same item"]
+    complete = FillWriter.LATENCY["last beat", "write"] + StreamFIFO.LATENCY[
+        "item", "the same item"]
+    return {
+        "number_back": FreeList.LATENCY["number given back", "the same number"],
+        # The id passes a buffer, and the vector the merge with the vectors of the cache.
+        "bag_landed": landing["beat of a bag's vector", "the same beat"] - item,
+        "bag_id_free": landing["last beat of a bag's vector", "its id, free"] - item,
+        "bag_judged": OwnerSplit.LATENCY["key", "its owner"]
+        + CreditQueue.LATENCY["item", "the same item"],
+        "bag_judged_places": check.AHEAD, "bag_check_segments": check.SEGMENTS,
+        "bag_complete": complete,
+        "bag_answered": OwnerPlaces.LATENCY["last beat of a vector", "its first beat"] - complete,
     }
 
 
@@ -162,7 +183,8 @@ def _cache_latencies() -> dict[str, int]:
 _CONFIG = ("nodes", "query_beats", "sample_slots", "hold_vectors", "lookup_beats",
            "net_payload_beats", "host_payload_beats", "dense_vectors", "remote_ways",
            "remote_in_flight", "local_ways", "local_in_flight", "dedupe_ways",
-           "dedupe_in_flight", "scatter_entries", "dot_units", "completion_slots", "wide", "link")
+           "dedupe_in_flight", "scatter_entries", "dot_units", "completion_slots", "wide", "link",
+           "owner_bags", "bag_segments")
 _REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "interaction", "itself",
               "local_enable", "local_sets", "remote_enable", "remote_sets", "requester_merge",
               "dedupe_enable", "dedupe_sets", "request_batch", "request_timeout",
@@ -172,7 +194,8 @@ _REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "inte
               "gpu_rings", *(f"{ring}_{word}" for ring in ("list", "vector") for word in (
                   "ring_low", "ring_high", "ring_shift", "slot_shift", "index_low")),
               "vector_every", "link_delay", "link_timeout_first", "link_timeout_least",
-              "link_timeout_most", "row_reads", "rows_base_low", "rows_base_high")
+              "link_timeout_most", "row_reads", "rows_base_low", "rows_base_high",
+              "bag_window", "bag_timeout", "bag_batch")
 _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider", "loop",
               "tag_phases", "tag_now", "tag_result", "tag_decision", "decision_places", "append",
               "operation", "operation_places", "read", "read_places", "hits_ahead", "fill_close",
@@ -187,7 +210,9 @@ _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider"
               "read_checked", "register_set", "register_next", "header_checked", "link_ahead",
               "link_blocks", "link_arrivals", "link_word", "link_report", "link_moved",
               "link_more", "link_gathered", "link_window", "link_pool", "link_spare", "link_freed",
-              "link_kept", "link_measured", "link_looked", "row_read", "row_read_places")
+              "link_kept", "link_measured", "link_looked", "row_read", "row_read_places",
+              "number_back", "bag_landed", "bag_id_free", "bag_judged", "bag_judged_places",
+              "bag_check_segments", "bag_complete", "bag_answered")
 
 
 class Config(Shared):

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "arrival.h"
+#include "bag_path.h"
 #include "beats.h"
 #include "cache.h"
 #include "completion.h"
@@ -55,7 +56,7 @@ public:
         if (c.row_reads) row_reads.init(&clock, c, plan);
         host_parser.init(c);
         net_parser.init(c);
-        checker.init(&clock, c, plan);
+        checker.init(&clock, c, plan, &segments_);
         receiver.init(&clock, c, plan);
         dispatch_.head.skid(&clock);
         dispatch_.local.skid(&clock);
@@ -87,9 +88,7 @@ public:
         vector_pool.packing = c.vector_packing;
         for (auto* reader : {&lookup_reader, &vector_reader, &request_reader})
             reader->init(&clock);
-        router_.skid(&clock);
-        to_local_.skid(&clock);
-        to_remote_.skid(&clock);
+        router_.init(&clock);
         hold.init(&clock, c, c.hold_vectors);
         pooler.init(&clock, c);
         results.init(&clock, c, &packets_);
@@ -105,10 +104,15 @@ public:
         net_assembler.init(&clock, c.net_payload_beats, c.assembled, c.assembler_room);
         host_assembler.init(&clock, c.host_payload_beats, c.assembled, c.assembler_room);
         if (c.link) link.init(&clock, c, &packets_);
+        if (c.owner_bags) bags.init(&clock, c, &packets_, &segments_, vector_pool.limit);
         net_ports_.ports = {&lookup_reader.out, &vector_reader.out};
         host_ports_.ports = {&request_reader.out, &interaction.requests.out, &results.closed.out,
                              &interaction.frames.out, &reporter_, &indices.closed.out,
                              &completions.out, &rings.out};
+        if (!c.owner_bags) return;
+        net_ports_.ports.push_back(&bags.reader.out);
+        net_ports_.ports.push_back(&bags.vector_reader.out);
+        host_ports_.ports.push_back(&bags.list_reader.out);
     }
 
     Clock clock;
@@ -134,8 +138,10 @@ public:
     NicRings rings;
     LinkSender link;
     NicRowReads row_reads;
+    BagPath bags;
     Assembler net_assembler, host_assembler;
-    uint64_t dispatched_local = 0, dispatched_remote = 0, credits = 0, retired_early = 0;
+    uint64_t dispatched_local = 0, dispatched_remote = 0, dispatched_bags = 0, credits = 0,
+             retired_early = 0;
     Cycle reached = 0, last_beat = NEVER;
     uint64_t evaluated = 0;
     bool asleep = false;
@@ -247,6 +253,7 @@ private:
         if (config.unique) next = std::min(next, indices.timer());
         if (config.gpu_rings) next = std::min(next, rings.next());
         if (config.link) next = std::min(next, link.next());
+        if (config.owner_bags) next = std::min(next, bags.next());
         return std::min({next, completions.opens.next(), completions.flushed.next(), accessed()});
     }
 
@@ -265,7 +272,9 @@ private:
                                  checker.beats.put(beat, at + 2);
                          },
                          [&](uint32_t tag, Cycle at) {
-                             (opcode == opcode::DENSE_VECTORS ? dense_fills_ : local_fills_)
+                             (opcode == opcode::DENSE_VECTORS ? dense_fills_
+                              : opcode == opcode::GPU_BAGS    ? bags.places.fills
+                                                              : local_fills_)
                                  .put(tag, at);
                          }, read ? config.read_checked : 0, read ? rings.vectors(list) : 0);
         if (read) rings.landed.put(list, header + count + 1);
@@ -279,11 +288,18 @@ private:
         }
         // The header's credit passes a register behind the check, and a register in front of the
         // gate.
-        gate.events.put({uint32_t(header::source.get(words)),
-                         uint16_t(header::credit.get(words))}, end + config.header_checked + 2);
-        net_parser.take(words, count, end, opcode == opcode::LOOKUPS,
-                        [&](const RecordBeat& beat, Cycle at) { receiver.beats.put(beat, at + 3); },
-                        [&](uint32_t tag, Cycle at) { remote_fills_.put(remote.id_of(tag), at); });
+        const bool segments = opcode == opcode::BAGS, pooled = opcode == opcode::BAG_VECTORS;
+        (segments || pooled ? bags.gate : gate).events.put(
+            {uint32_t(header::source.get(words)), uint16_t(header::credit.get(words))},
+            end + config.header_checked + 2);
+        net_parser.take(words, count, end, opcode == opcode::LOOKUPS || segments,
+                        [&](const RecordBeat& beat, Cycle at) {
+                            (segments ? bags.receiver.beats : receiver.beats).put(beat, at + 3);
+                        },
+                        [&](uint32_t tag, Cycle at) {
+                            if (pooled) bags.landing.land(tag, at);
+                            else remote_fills_.put(remote.id_of(tag), at);
+                        });
     }
 
     void step() {
@@ -319,6 +335,7 @@ private:
         vector_pool.step();
         request_reader.step(request_pool.closed, request_pool.free, host);
         request_pool.step();
+        if (config.owner_bags) bags.send(checker.consumed);
 
         completions.step(checker.consumed);
         if (config.unique) indices.step(delivery.told, checker.consumed);
@@ -330,8 +347,14 @@ private:
         }
         pooler.step(hold.out);
         hold.step();
-        if (remote.vectors.has()) hold.remote.push(remote.vectors.pop());
-        route();
+        if (config.owner_bags) {
+            bags.land(hold, remote.vectors, router_.local);
+        } else {
+            if (remote.vectors.has()) hold.remote.push(remote.vectors.pop());
+            wire(router_.local, hold.local);
+        }
+        router_.step(config.node, vector_pool);
+        wire(dedupe.vectors, router_.head);
 
         if (remote_fills_.has()) remote.fill(remote_fills_.pop());
         if (remote.misses.has() && (queues.on() || lookup_pool.input.room()))
@@ -362,6 +385,7 @@ private:
         arbitrate();
         wire(dispatch_.local, own_);
         receiver.step();
+        if (config.owner_bags) bags.step(checker.segments);
         dispatch();
         bool taken = checker.has();
         if (config.unique) {
@@ -433,18 +457,6 @@ private:
         owes_ = owes;
     }
 
-    void route() {
-        if (to_remote_.has() && vector_pool.input.room()) {
-            const CacheBeat beat = to_remote_.pop();
-            vector_pool.input.push({beat.meta.node, beat.meta.step, beat.meta.landing, beat.last});
-        }
-        wire(to_local_, hold.local);
-        if (router_.has()) {
-            auto& way = router_.front().meta.node == config.node ? to_local_ : to_remote_;
-            wire(router_, way);
-        }
-        wire(dedupe.vectors, router_);
-    }
     void ask_peer(const Miss& miss) {
         const Item lookup{miss.meta.node, miss.meta.step, record(miss, remote.tag(miss.id)), true};
         queues.on() ? queues.enter(lookup) : lookup_pool.input.push(lookup);
@@ -475,16 +487,24 @@ private:
     void dispatch() {
         if (!dispatch_.head.has()) return;
         const Slot& slot = dispatch_.head.front();
-        const bool key = slot.kind != record::EMPTY, mine = slot.owner == config.node;
+        const bool bag = slot.bag, key = slot.kind != record::EMPTY && !bag;
+        const bool mine = slot.owner == config.node;
         auto& way = mine ? dispatch_.local : dispatch_.remote;
         const bool begins = config.interaction && !dispatch_.inside;
-        if ((key && !way.room()) || (begins && !dispatch_.dense.room()) || !hold.ready()) return;
+        if ((key && !way.room()) || (bag && !bags.sender.starts.room())
+            || (begins && !dispatch_.dense.room()) || !hold.ready())
+            return;
         const uint32_t place = hold.next_landing();
-        hold.reserve({slot.sample, slot.step, !key, slot.kind != record::KEY, slot.last});
+        hold.reserve({slot.sample, slot.step, slot.kind == record::EMPTY, slot.kind != record::KEY,
+                      slot.last});
         if (key) {
             way.push({slot.key, slot.hash,
                       {place, uint16_t(mine ? config.node : slot.owner), slot.step}});
             (mine ? dispatched_local : dispatched_remote)++;
+        }
+        if (bag) {
+            bags.sender.starts.push({slot.owner, slot.step, place, mine});
+            dispatched_bags++;
         }
         if (begins) dispatch_.dense.push({slot.sample, slot.step});
         dispatch_.inside = !slot.last;
@@ -498,7 +518,8 @@ private:
     Queue<uint16_t> floors_;
     std::vector<Access> accesses_;
     Cycle access_free_ = 0;
-    Queue<CacheBeat> router_, to_local_, to_remote_;
+    Router router_;
+    Segments segments_;
     Departure reporter_;
     Mux net_mux_, host_mux_;
     Departures net_ports_, host_ports_;

@@ -55,7 +55,8 @@ class ModelRegisters:
 
     def counters(self) -> dict[str, int | None]:
         """Return every counter, named ``block.name``; None for counters that the model lacks."""
-        names = dict.fromkeys(_counter_names(self._engine.link))
+        config = self._engine.config
+        names = dict.fromkeys(_counter_names(config.link, config.owner_bags > 0))
         return names | {name: value for name, value in self._engine.counts().items()
                         if name in names}
 
@@ -86,6 +87,6 @@ class FastNic:
 
 
 @cache
-def _counter_names(link: bool) -> tuple[str, ...]:
-    registers = SmartNic(NicConfig(link=link)).registers
+def _counter_names(link: bool, bags: bool) -> tuple[str, ...]:
+    registers = SmartNic(NicConfig(link=link, owner_bags=64 * bags)).registers
     return tuple(joined({register.name: 0 for register in registers if "." in register.name}))

@@ -11,6 +11,7 @@ namespace ember {
 struct Packet {
     uint32_t opcode, destination, step, count, credit, beats, tags;
     uint32_t answers;  // samples of its step that end with it, at the host
+    uint32_t bags;     // that pool at their owner
     uint32_t sequence, acknowledge;  // of a reliable link
     uint64_t address;  // destination in GPU memory
     std::vector<uint32_t> words;  // of the payload; missing words are zero
@@ -29,7 +30,8 @@ public:
         packet->opcode = opcode;
         packet->destination = destination;
         packet->step = step;
-        packet->count = packet->credit = packet->beats = packet->tags = packet->answers = 0;
+        packet->count = packet->credit = packet->beats = packet->tags = 0;
+        packet->answers = packet->bags = 0;
         packet->sequence = packet->acknowledge = 0;
         packet->address = 0;
         packet->words.clear();
@@ -113,25 +115,24 @@ private:
     Packet* current_ = nullptr;
 };
 
-// rtl.network.packet_pool: collects records or vectors by destination.
 struct Item {
     uint32_t destination, step;
     uint64_t value;  // a record, or the landing of a vector
     bool last;       // last of its vector
 };
 
-class Pool {
+// rtl.network.packet_pool: collects items by destination. `Rules`, a subclass, decides whether the
+// open packet closes before or with an item, and adds the item to it.
+template <class Rules, class Item>
+class PoolOf {
 public:
-    uint64_t units = 0, full = 0, expired = 0, stepped = 0;
-    NodeEvent joined;  // a record that shares a beat with the previous record
+    uint64_t full = 0, expired = 0, stepped = 0;
 
     void init(Clock* clock, Packets* packets, uint32_t opcode, uint32_t destinations,
-              uint32_t buffers, bool match_step, uint32_t tags) {
+              uint32_t buffers) {
         clock_ = clock;
         packets_ = packets;
         opcode_ = opcode;
-        match_step_ = match_step;
-        tags_ = tags;
         open_.assign(destinations, nullptr);
         opened_.assign(destinations, 0);
         positions_.assign(destinations, 0);
@@ -145,10 +146,9 @@ public:
     Queue<Item> input;
     Queue<Packet*> closed;
     Queue<char> free;
-    uint32_t limit = 1, timeout = 0, packing = 0;
+    uint32_t limit = 1, timeout = 0;
 
     void step() {
-        joined.valid = false;
         if (input.empty() && !inside_ && !held_ && !late_) return;
         const Cycle now = clock_->now;
         const uint32_t look = now & ((1u << bits_) - 1);
@@ -191,11 +191,11 @@ public:
 
 private:
     void take() {
+        Rules& rules = static_cast<Rules&>(*this);
         const Item& item = item_;
         const uint32_t k = item.destination;
-        if (open_[k] && match_step_ && open_[k]->step != item.step) {
+        if (open_[k] && rules.splits(item, *open_[k])) {
             close(k);
-            stepped++;
             return;
         }
         if (!open_[k]) {
@@ -209,20 +209,8 @@ private:
         Packet* packet = open_[k];
         positions_[k]++;
         middle_ = !item.last;
-        if (item.last) {
-            units++;
-            joined = {packet->count % RECORDS_PER_BEAT != 0, k};
-            packet->count++;
-            if (tags_) {
-                const uint32_t word = (packet->count - 1) / 2;
-                if (packet->words.size() <= word) packet->words.push_back(0);
-                packet->words[word] |= uint32_t(item.value) << 16 * ((packet->count - 1) % 2);
-            } else {
-                packet->words.push_back(uint32_t(item.value));
-                packet->words.push_back(uint32_t(item.value >> 32));
-            }
-        }
-        const bool fills = item.last && packet->count >= limit;
+        rules.add(item, *packet);
+        const bool fills = item.last && rules.fills(*packet);
         inside_ = false;
         clock_->moved = true;
         if (fills) {
@@ -234,19 +222,68 @@ private:
         Packet* packet = open_[k];
         open_[k] = nullptr;
         held_--;
-        packet->beats = tags_ ? ((positions_[k] + (1u << packing) - 1) >> packing) + tags_
-                              : (packet->count + RECORDS_PER_BEAT - 1) / RECORDS_PER_BEAT;
+        packet->beats = static_cast<Rules&>(*this).beats(*packet, positions_[k]);
         closed.push(packet);
     }
 
     Clock* clock_ = nullptr;
     Packets* packets_ = nullptr;
-    uint32_t opcode_ = 0, bits_ = 0, tags_ = 0, late_index_ = 0, held_ = 0;
-    bool match_step_ = false, late_ = false, middle_ = false, inside_ = false;
+    uint32_t opcode_ = 0, bits_ = 0, late_index_ = 0, held_ = 0;
+    bool late_ = false, middle_ = false, inside_ = false;
     Item item_;  // taken from the input, and waiting for its place
     std::vector<Packet*> open_;
     std::vector<Cycle> opened_;
     std::vector<uint32_t> positions_;
+};
+
+// Packets of records or vectors.
+class Pool : public PoolOf<Pool, Item> {
+public:
+    uint64_t units = 0;
+    NodeEvent joined;  // a record that shares a beat with the previous record
+    uint32_t packing = 0;
+
+    void init(Clock* clock, Packets* packets, uint32_t opcode, uint32_t destinations,
+              uint32_t buffers, bool match_step, uint32_t tags) {
+        PoolOf::init(clock, packets, opcode, destinations, buffers);
+        match_step_ = match_step;
+        tags_ = tags;
+    }
+    void step() {
+        joined.valid = false;
+        PoolOf::step();
+    }
+
+private:
+    friend PoolOf<Pool, Item>;
+
+    bool splits(const Item& item, const Packet& packet) {
+        const bool other = match_step_ && packet.step != item.step;
+        stepped += other;
+        return other;
+    }
+    void add(const Item& item, Packet& packet) {
+        if (!item.last) return;
+        units++;
+        joined = {packet.count % RECORDS_PER_BEAT != 0, packet.destination};
+        packet.count++;
+        if (tags_) {
+            const uint32_t word = (packet.count - 1) / 2;
+            if (packet.words.size() <= word) packet.words.push_back(0);
+            packet.words[word] |= uint32_t(item.value) << 16 * ((packet.count - 1) % 2);
+        } else {
+            packet.words.push_back(uint32_t(item.value));
+            packet.words.push_back(uint32_t(item.value >> 32));
+        }
+    }
+    bool fills(const Packet& packet) const { return packet.count >= limit; }
+    uint32_t beats(const Packet& packet, uint32_t positions) const {
+        return tags_ ? ((positions + (1u << packing) - 1) >> packing) + tags_
+                     : (packet.count + RECORDS_PER_BEAT - 1) / RECORDS_PER_BEAT;
+    }
+
+    uint32_t tags_ = 0;
+    bool match_step_ = false;
 };
 
 // rtl.network.credits.CreditGate: passes a packet when its beats fit the window.

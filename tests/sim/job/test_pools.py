@@ -124,8 +124,6 @@ def test_names_of_tables(tmp_path):
 
 @pytest.mark.parametrize(("make", "message"), [
     (lambda: Workload(pool="both"), "pool must be requester, owner or a TOML file, not 'both'"),
-    (lambda: RunOptions.of(pool="owner", fidelity="model"), "pool must be requester with fidelity "
-     "fast, whose NIC model does not pool at the owner, not 'owner': use fidelity rtl"),
     (lambda: TrainOptions.of(pool="owner"), "pool must be requester in training, not 'owner'"),
     (lambda: check_pools(TINY.with_fields(link=True), Runtime(), ALL_OWNER),
      "link must be false for tables that pool at their owner, not true: use pool requester"),

@@ -9,7 +9,7 @@ from sim.run.run import run
 
 __all__ = ["both", "compared"]
 
-BLOCKS = ("local_cache", "remote_cache", "dedupe", "network", "gpu", "pcie")
+BLOCKS = ("local_cache", "remote_cache", "dedupe", "network", "gpu", "pcie", "bags")
 """Parts of a result with counts of hits and bytes."""
 
 

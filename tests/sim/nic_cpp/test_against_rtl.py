@@ -1,8 +1,12 @@
 """Hits and bytes of the model equal the RTL's, and its cycles are within 5 %."""
 
+import numpy as np
 import pytest
 
+from host.placement.shard import ShardPlan
 from sim.job.options import RunOptions
+from sim.node.owner_pooling import OwnerPooling
+from sim.run.run import run
 from tests.sim.interacting import NIC, model_of, write_model
 from tests.sim.nic_cpp.comparing import compared
 
@@ -86,6 +90,84 @@ def test_row_reads(tmp_path, case):
         config="tiny", nodes=case["nodes"], samples=96, mini_batch=32, threads=1, placement="row",
         model=write_model(tmp_path / "model.toml", model),
         gpu="gpu_h100", settings=(*NIC, "row_reads=true", *case["settings"]))) == 0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", [
+    {"nodes": 2, "mini_batch": 16},
+    {"nodes": 2, "mini_batch": 48, "settings": ("bag_timeout=4", "bag_batch=3")},
+    {"nodes": 3, "mini_batch": 7, "settings": ("owner_bags=16", "vector_timeout=0")},
+    # Windows of a few beats: packets wait for credit, and close before bags that do not fit.
+    {"nodes": 4, "mini_batch": 64, "placement": "rows",
+     "settings": ("owner_bag_beats=64", "bag_timeout=500")},
+    {"nodes": 2, "mini_batch": 32, "owner": [1, 4, 7], "in_flight": 1},
+    {"nodes": 4, "mini_batch": 40, "owner": [0, 2, 3, 5], "settings": ("pooling=mean",)}],
+    ids=["all", "short lists", "few places", "small windows", "mixed", "mixed means"])
+def test_owner_pooled_bags(tmp_path, case):
+    """The cycles are exact."""
+    pool = "owner"
+    if "owner" in case:
+        pool = str(tmp_path / "pool.toml")
+        (tmp_path / "pool.toml").write_text(f"owner = {case['owner']}\n")
+    assert compared(RunOptions.of(
+        config="tiny", model="multi_hot", nodes=case["nodes"], samples=128, threads=1, pool=pool,
+        mini_batch=case["mini_batch"], settings=case.get("settings", ()),
+        in_flight=case.get("in_flight", 4), placement=case.get("placement", "even"))) == 0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", [
+    {"dimension": 64, "bags": "to 100", "nodes": 2, "owner": [0, 1, 2, 3, 4]},
+    {"dimension": 128, "bags": "to 40", "nodes": 3, "owner": [1, 3],
+     "settings": ("completions=true",)},
+    {"dimension": 8, "bags": "to 100", "nodes": 2, "owner": [1, 3],
+     "settings": ("gpu_rings=true", "request_batch=3")},
+    {"dimension": 64, "bags": "to 9", "nodes": 4, "owner": [1, 4],
+     "settings": ("row_reads=true", "vector_timeout=0", "output_queues=true")}],
+    ids=["long", "wide", "lists", "row reads"])
+def test_owner_pooled_bags_of_wide_vectors(tmp_path, case):
+    """The cycles are exact: vectors of several beats merge with those of the remote cache."""
+    (tmp_path / "pool.toml").write_text(f"owner = {case['owner']}\n")
+    model = model_of(case["dimension"], case["bags"])
+    assert compared(RunOptions.of(
+        config="tiny", model=write_model(tmp_path / "model.toml", model), nodes=case["nodes"],
+        samples=96, mini_batch=32, threads=1, pool=str(tmp_path / "pool.toml"), gpu="gpu_h100",
+        settings=(*NIC, *case.get("settings", ())))) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("owner", "mini_batch"), [(range(8), 128), ([1, 4, 7], 64)],
+                         ids=["all", "mixed"])
+def test_owner_pooled_bags_of_kaggle(tmp_path, owner, mini_batch):
+    """The cycles are exact."""
+    (tmp_path / "pool.toml").write_text(f"owner = {list(owner)}\n")
+    assert compared(RunOptions.of(
+        model="multi_hot", nodes=4, samples=512, mini_batch=mini_batch, threads=1,
+        pool=str(tmp_path / "pool.toml"))) == 0
+
+
+class _NoOwnBags(ShardPlan):
+    """A plan whose nodes send all bags to their NICs."""
+
+    def own_pooled(self, node: int) -> np.ndarray:
+        return np.zeros(len(self.tables), bool)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("owner", [range(8), [0, 2, 5]], ids=["all", "mixed"])
+def test_own_bags_that_pass_the_nic(tmp_path, monkeypatch, owner):
+    """The cycles are exact: own and foreign bags share the places, and own bags and own keys the
+    way to the hold buffer."""
+    pools = OwnerPooling.of
+    monkeypatch.setattr(OwnerPooling, "of", lambda plan, *rest: pools(
+        _NoOwnBags(**vars(plan)), *rest))
+    (tmp_path / "pool.toml").write_text(f"owner = {list(owner)}\n")
+    options = RunOptions.of(config="tiny", model="multi_hot", nodes=3, samples=96, mini_batch=24,
+                            threads=1, pool=str(tmp_path / "pool.toml"))
+    assert compared(options) == 0
+    own = sum(counts["bag_sender.own"] for counts in run(options.with_fields(
+        fidelity="model"))["counters"])
+    assert 0 < own < 96 * len(owner)
 
 
 @pytest.mark.thorough

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from host.data.generator import generate
-from host.model import MODELS
+from host.model import MODELS, load_model
 from host.placement.shard import ShardPlan
 from host.samples import concatenate
 from host.timing.gpu import GpuProfile
@@ -87,8 +87,30 @@ def test_merged_lookups_travel_once():
     assert result["network"]["saved_lookups"] == foreign.sum() - len(different)
 
 
-def test_the_same_whatever_the_threads():
-    first, second = (_run(threads=threads) for threads in (1, 2))
+def test_owner_pooled_bags_follow_from_the_samples():
+    """Each foreign bag crosses the network once, with its rows, and returns as a vector."""
+    result = _run(config="tiny", model="multi_hot", nodes=4, mini_batch=64, pool="owner")
+    samples = concatenate(generate(load_model("multi_hot"), 512, 1))
+    plan = ShardPlan.deal(load_model("multi_hot"), 4, "even")
+    requester = np.arange(512) % 64 // 16
+    lengths = samples.bag_lengths.astype(np.int64)
+    owner = np.array([table.owner for table in plan.tables])
+    foreign = owner != requester[:, None]
+    bags, keys = int((foreign & (lengths > 0)).sum()), int(lengths[foreign].sum())
+    assert 0 < bags == result["bags"]["foreign"] and result["gpu"]["rows"] == 0
+    for name, expected in {
+            "dispatcher.bags": bags, "query_checker.bag_keys": keys, "bag_packager.bags": bags,
+            "bag_receiver.records": int((1 + (lengths + 1) // 2)[foreign & (lengths > 0)].sum()),
+            "bag_check.keys": keys, "bag_lists.keys": keys, "bag_vectors.vectors": bags,
+            "bag_landing.vectors": bags, "hold_buffer.vectors_in": bags,
+            "hold_buffer.reserved": int(foreign.sum()), "lookup_packager.records": 0}.items():
+        assert sum(counts[name] for counts in result["counters"]) == expected, name
+
+
+@pytest.mark.parametrize("options", [{}, {"config": "tiny", "model": "multi_hot", "pool": "owner"}],
+                         ids=["rows", "bags"])
+def test_the_same_whatever_the_threads(options):
+    first, second = (_run(threads=threads, **options) for threads in (1, 2))
     assert {**first, **dict.fromkeys(TIMES)} == {**second, **dict.fromkeys(TIMES)}
 
 
