@@ -54,8 +54,9 @@ def test_behind_the_graph_algorithm_the_choice_suits_all_mini_batches():
         return interval_us([bl_tuned(w, devices, options, tuning)
                             for w in work.copied(tuning.copied_rows)], depth)
 
-    assert found.interval_us <= 1.01 * min(interval(tuning, depth) for depth in (4, 8, 16)
-                                           for tuning in every(Tuning(), tuning_variants(False)))
+    us = found.way.interval_us(found.in_flight, found.per_graph)  # without the time of forming
+    assert us <= 1.01 * min(interval(tuning, depth) for depth in (4, 8, 16)
+                            for tuning in every(Tuning(), tuning_variants(False)))
 
 
 def test_a_systems_own_depth_is_the_least_of_the_fastest():
