@@ -176,7 +176,7 @@ def _batch(lengths: list[list[int]]) -> MiniBatch:
     n = len(counts)
     samples = Samples(np.zeros((n, 1), np.float32), np.zeros(n, np.float32), counts, tables,
                       np.zeros(len(tables), np.int64))
-    return MiniBatch(samples, np.arange(n) + 7, True, 1, None)
+    return MiniBatch(samples, np.arange(n) + 7, True)
 
 
 def test_samples_have_a_slot_for_each_owner_pooled_bag():
