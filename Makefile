@@ -53,7 +53,7 @@ demo-kaggle: $(STAMP)
 demo-multi_hot: $(STAMP)
 	+@echo "started: compare all systems, bags of keys"
 	$(BIN)/python -m sim compare --model multi_hot --mini-batch 512 --cluster h100 \
-		--output $(OUT)/compare/multi_hot
+		--measured 8 --output $(OUT)/compare/multi_hot
 
 test: $(STAMP)
 	$(TESTS) -m "not slow and not thorough" --costs=$(OUT)/test.csv

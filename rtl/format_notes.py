@@ -222,6 +222,8 @@ TASKS = {
     (Opcode.QUERIES,): "send samples",
     (Opcode.LOOKUP_REQUESTS,): "send GPU_VECTORS for each record (tag: `landing`), in any order. "
                                "If the header has an address, write the whole packet there",
+    (Opcode.BAG_LISTS,): "send GPU_BAGS for each bag (tag: `landing`), the sum of its rows in "
+                         "order",
     (Opcode.READ_ROWS,): "send GPU_VECTORS for each record (tag: `tag`), in any order",
     (Opcode.DENSE_REQUESTS,): "send DENSE_VECTORS (tag: `landing`)",
     (Opcode.STEP_OPEN,): "send it before the queries of a step, with completions",
