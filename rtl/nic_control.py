@@ -9,11 +9,11 @@ from rtl.config import NicConfig
 from rtl.control.csr import RegisterBlock
 from rtl.control.settings import controls
 from rtl.formats import InteractionMode
+from rtl.keys.owner_split import DESCRIPTOR_WRITES
 from rtl.monitor.channels import ChannelProbe, channel_map
 
 __all__ = ["SETTLING", "control", "watch"]
 
-_DESCRIPTOR_PORTS = ("write_en", "write_table", "write_word", "write_data")
 _PORTS = ("node", "nodes", "vector_beats", "mac_base", "ip_base", "udp_port")
 """Registers that drive the port of their name in every block that has it."""
 _TRAINING_PORTS = (
@@ -63,7 +63,7 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
         give("bag_vectors", timeout=csr.vector_timeout)
     # The base of a table is written with its other words, whose blocks drive ``write_ready``.
     for name in (*keepers, "row_reads"):
-        give(name, **{port: getattr(csr, f"table_{port}") for port in _DESCRIPTOR_PORTS})
+        give(name, **{port: getattr(csr, f"table_{port}") for port in DESCRIPTOR_WRITES})
     for name in ("request_packager", "dense_ring"):
         give(name, batch=csr.request_batch, timeout=csr.request_timeout)
     give("dedupe", enable=csr.dedupe_enable, step_floor=csr.step_floor)

@@ -9,8 +9,8 @@ from rtl.bags.layouts import BagBeat, OwnedSegment, Segment
 from rtl.bags.splitter import SegmentSplit
 from rtl.bags.store import SegmentStore
 from rtl.config import NicConfig
-from rtl.formats import NODE_BITS, STEP_BITS, TABLE_BITS, BagHead, Status
-from rtl.keys.owner_split import OwnerSplit
+from rtl.formats import NODE_BITS, STEP_BITS, BagHead, Status
+from rtl.keys.owner_split import DESCRIPTOR_WRITES, OwnerSplit
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.layouts import AtNode, Freed
 from rtl.stream import CreditQueue
@@ -81,8 +81,7 @@ class BagCheck(wiring.Component):
             "i": In(stream.Signature(BagBeat)), "o": Out(stream.Signature(OwnedSegment)),
             "freed": Out(Freed), "refused": Out(AtNode),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS),
-            "write_en": In(1), "write_table": In(TABLE_BITS),
-            "write_word": In(3), "write_data": In(32), "write_ready": Out(1),
+            **DESCRIPTOR_WRITES, "write_ready": Out(1),
             "counters": Out(BAG_CHECK_COUNTERS), "idle": Out(1),
         })
 
@@ -108,10 +107,7 @@ class BagCheck(wiring.Component):
             entry.user.wide.eq(head.wide), entry.user.beat_last.eq(item.beat_last),
             entry.user.bad_length.eq(item.cut | item.long | (head.keys == 0)
                                      | (head.part != 0) | head.more),
-            split.node.eq(self.node), split.nodes.eq(self.nodes),
-            self.write_ready.eq(split.write_ready),
-            split.write_en.eq(self.write_en), split.write_table.eq(self.write_table),
-            split.write_word.eq(self.write_word), split.write_data.eq(self.write_data),
+            *split.follow(self),
             bounds.segment.eq(split.coming.segment), bounds.rows.eq(split.rows),
             bounds.wide.eq(split.coming.wide), bounds.enable.eq(split.moves),
         ]

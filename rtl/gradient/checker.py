@@ -8,7 +8,6 @@ from rtl.config import NicConfig
 from rtl.formats import (
     NODE_BITS,
     STEP_BITS,
-    TABLE_BITS,
     GradientRecord,
     Key,
     RecordKind,
@@ -16,7 +15,7 @@ from rtl.formats import (
     Status,
 )
 from rtl.gradient.bags import BagKey, GradientItem, bag_length, packet_records
-from rtl.keys.owner_split import OwnerSplit
+from rtl.keys.owner_split import DESCRIPTOR_WRITES, OwnerSplit
 from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import PacketFIFO, SkidBuffer, StreamFIFO, packet_layout
 
@@ -106,8 +105,7 @@ class GradientCheck(wiring.Component):
             "verdicts": Out(stream.Signature(1)), "refused": Out(stream.Signature(Refused)),
             "step": In(STEP_BITS), "vector_beats": In(5), "vector_packing": In(2),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=(1 << NODE_BITS) - 1),
-            "write_en": In(1), "write_table": In(TABLE_BITS), "write_word": In(3),
-            "write_data": In(32), "write_ready": Out(1),
+            **DESCRIPTOR_WRITES, "write_ready": Out(1),
             "counters": Out(GRADIENT_CHECK_COUNTERS), "idle": Out(1),
         })
 
@@ -139,10 +137,7 @@ class GradientCheck(wiring.Component):
             taken.user.empty.eq(record.kind == RecordKind.EMPTY),
             taken.user.other.eq(record.kind == RecordKind.SAMPLE),
             taken.user.late.eq(item.step != self.step),
-            split.node.eq(self.node), split.nodes.eq(self.nodes),
-            split.write_en.eq(self.write_en), split.write_table.eq(self.write_table),
-            split.write_word.eq(self.write_word), split.write_data.eq(self.write_data),
-            self.write_ready.eq(split.write_ready),
+            *split.follow(self),
             *(taken.user[name].eq(item[name])
               for name in ("step", "bare", "lost", "last", "beats")),
         ]

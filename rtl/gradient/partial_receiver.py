@@ -10,7 +10,6 @@ from rtl.formats import (
     CREDIT_BITS,
     NODE_BITS,
     STEP_BITS,
-    TABLE_BITS,
     PartialRecord,
     ReductionLevel,
     Status,
@@ -18,7 +17,7 @@ from rtl.formats import (
 from rtl.gateable import Gateable
 from rtl.gradient.partial_buffer import PARTIAL_BUFFER_COUNTERS, PartialBuffer
 from rtl.gradient.partial_layouts import PartialArrived, PartialLost, ReceivedPartial
-from rtl.keys.owner_split import OwnerSplit
+from rtl.keys.owner_split import DESCRIPTOR_WRITES, OwnerSplit
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.layouts import CountedBeat, FreedBeats
 from rtl.network.wire import edge_of
@@ -110,8 +109,7 @@ class PartialReceiver(Gateable, wiring.Component):
             "freed": Out(FreedBeats), "consumed": Out(CREDIT_BITS),
             "vector_beats": In(5), "vector_packing": In(2),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=(1 << NODE_BITS) - 1),
-            "write_en": In(1), "write_table": In(TABLE_BITS), "write_word": In(3),
-            "write_data": In(32), "write_ready": Out(1),
+            **DESCRIPTOR_WRITES, "write_ready": Out(1),
             "counters": Out(PARTIAL_RECEIVER_COUNTERS), "idle": Out(1),
         } | ({"share": In(16), "open_step": In(STEP_BITS), "open": In(1)}
              if self._ethernet else {"lost": Out(PartialLost)}))
@@ -133,10 +131,7 @@ class PartialReceiver(Gateable, wiring.Component):
             user.beat.eq(record.beat), user.beyond.eq(record.beat >= self.vector_beats),
             user.level.eq(ReductionLevel.GLOBAL if self._ethernet else record.level),
             *(user[name].eq(item[name]) for name in ("source", "step", "beats", "last")),
-            split.node.eq(self.node), split.nodes.eq(self.nodes),
-            split.write_en.eq(self.write_en), split.write_table.eq(self.write_table),
-            split.write_word.eq(self.write_word), split.write_data.eq(self.write_data),
-            self.write_ready.eq(split.write_ready),
+            *split.follow(self),
         ]
         self._join(m, split.o, buffer.values, output.i)
 

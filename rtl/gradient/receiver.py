@@ -9,7 +9,6 @@ from rtl.formats import (
     CREDIT_BITS,
     NODE_BITS,
     STEP_BITS,
-    TABLE_BITS,
     GradientBeat,
     RecordBeat,
     Refused,
@@ -18,6 +17,7 @@ from rtl.gateable import Gateable
 from rtl.gradient.checker import GRADIENT_CHECK_COUNTERS, GradientCheck
 from rtl.gradient.expander import GRADIENT_EXPANDER_COUNTERS, GradientExpander
 from rtl.gradient.unpacker import GRADIENT_UNPACKER_COUNTERS, GradientUnpacker
+from rtl.keys.owner_split import DESCRIPTOR_WRITES
 
 __all__ = ["GradientReceiver"]
 
@@ -65,8 +65,7 @@ class GradientReceiver(Gateable, wiring.Component):
             "gradient_step": In(STEP_BITS), "pooling_mean": In(1),
             "vector_beats": In(5), "vector_packing": In(2),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=(1 << NODE_BITS) - 1),
-            "write_en": In(1), "write_table": In(TABLE_BITS), "write_word": In(3),
-            "write_data": In(32), "write_ready": Out(1),
+            **DESCRIPTOR_WRITES, "write_ready": Out(1),
             "unpacker_counters": Out(GRADIENT_UNPACKER_COUNTERS),
             "check_counters": Out(GRADIENT_CHECK_COUNTERS),
             "expander_counters": Out(GRADIENT_EXPANDER_COUNTERS), "idle": Out(1),
@@ -98,7 +97,7 @@ class GradientReceiver(Gateable, wiring.Component):
             self.expander_counters.eq(expander.counters),
             self.idle.eq(unpacker.idle & check.idle & expander.idle),
         ]
-        for name in ("node", "nodes", "write_en", "write_table", "write_word", "write_data"):
+        for name in ("node", "nodes", *DESCRIPTOR_WRITES):
             m.d.comb += getattr(check, name).eq(getattr(self, name))
         for name in ("vector_beats", "vector_packing"):
             m.d.comb += [getattr(check, name).eq(getattr(self, name)),

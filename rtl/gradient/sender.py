@@ -10,7 +10,6 @@ from rtl.formats import (
     BEAT_INDEX_BITS,
     NODE_BITS,
     STEP_BITS,
-    TABLE_BITS,
     GradientBeat,
     OutgoingPartial,
     OutgoingRecord,
@@ -20,7 +19,7 @@ from rtl.formats import (
 )
 from rtl.gateable import Gateable
 from rtl.gradient.reducer_layouts import Flushed
-from rtl.keys.owner_split import OwnerSplit
+from rtl.keys.owner_split import DESCRIPTOR_WRITES, OwnerSplit
 from rtl.memory import Ram, sweep
 from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import SkidBuffer, StreamFIFO
@@ -101,8 +100,7 @@ class GradientSender(Gateable, wiring.Component):
             "steps": Out(stream.Signature(OutgoingRecord)),
             "reports": Out(stream.Signature(OutgoingRecord)),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=1),
-            "write_en": In(1), "write_table": In(TABLE_BITS), "write_word": In(3),
-            "write_data": In(32), "write_ready": Out(1),
+            **DESCRIPTOR_WRITES, "write_ready": Out(1),
             "counters": Out(GRADIENT_SENDER_COUNTERS), "idle": Out(1),
         })
 
@@ -127,10 +125,7 @@ class GradientSender(Gateable, wiring.Component):
             passed.ready.eq(Mux(self.rounded, spill.i.ready, split.i.ready & ~sums.o.valid)),
             spill.i.valid.eq(passed.valid & self.rounded),
             spill.i.payload.destination.eq(ReductionLevel.LOCAL),
-            split.node.eq(self.node), split.nodes.eq(self.nodes),
-            split.write_en.eq(self.write_en), split.write_table.eq(self.write_table),
-            split.write_word.eq(self.write_word), split.write_data.eq(self.write_data),
-            self.write_ready.eq(split.write_ready),
+            *split.follow(self),
         ]
         # Values bypass the lookup: it stalls as a whole, and values are most of a beat.
         m.submodules.words = words = StreamFIFO(BEAT_BITS, _WORDS)

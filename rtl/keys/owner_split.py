@@ -1,5 +1,6 @@
 """Owner split: finds the node that owns a key, by the descriptor of its table."""
 
+from types import MappingProxyType
 from typing import Any
 
 from amaranth.hdl import C, Cat, Module, Mux, Shape, ShapeCastable, Signal, Value
@@ -12,7 +13,11 @@ from rtl.keys.hashing import hash_bits, scale
 from rtl.memory import Ram, report_swept
 from rtl.stream import SkidBuffer
 
-__all__ = ["FRACTION_BITS", "OwnerSplit", "split_layout"]
+__all__ = ["DESCRIPTOR_WRITES", "FRACTION_BITS", "OwnerSplit", "split_layout"]
+
+DESCRIPTOR_WRITES = MappingProxyType({
+    "write_en": In(1), "write_table": In(TABLE_BITS), "write_word": In(3), "write_data": In(32)})
+"""Ports of a block with table descriptors, by which they are written."""
 
 FRACTION_BITS = 16
 """Low bits of the key hash that distribute the rows of a table over its owners."""
@@ -88,11 +93,17 @@ class OwnerSplit(wiring.Component):
             "i": In(stream.Signature(self._item)),
             "o": Out(stream.Signature(split_layout(user_shape, bags))),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=(1 << NODE_BITS) - 1),
-            "write_en": In(1), "write_table": In(TABLE_BITS), "write_word": In(3),
-            "write_data": In(32), "write_ready": Out(1), "idle": Out(1),
+            **DESCRIPTOR_WRITES, "write_ready": Out(1), "idle": Out(1),
             "moves": Out(1), "comes": Out(1), "coming": Out(user_shape),
             **({"rows": Out(ROW_BITS)} if bags else {}),
         })
+
+    def follow(self, block: wiring.Component) -> list:
+        """Return the statements that connect the ports for nodes and descriptors to those of
+        ``block``, which have the same names."""
+        return [*(getattr(self, name).eq(getattr(block, name))
+                  for name in ("node", "nodes", *DESCRIPTOR_WRITES)),
+                block.write_ready.eq(self.write_ready)]
 
     def elaborate(self, platform) -> Module:
         m = Module()

@@ -4,9 +4,9 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.formats import NODE_BITS, TABLE_BITS, Request, Status
+from rtl.formats import NODE_BITS, Request, Status
 from rtl.gateable import Gateable
-from rtl.keys.owner_split import OwnerSplit
+from rtl.keys.owner_split import DESCRIPTOR_WRITES, OwnerSplit
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.layouts import AtNode, Freed, LookupItem
 from rtl.stream import SkidBuffer
@@ -49,8 +49,7 @@ class LookupCheck(Gateable, wiring.Component):
             "i": In(stream.Signature(LookupItem)), "o": Out(stream.Signature(Request)),
             "freed": Out(Freed), "refused": Out(AtNode),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS),
-            "write_en": In(1), "write_table": In(TABLE_BITS),
-            "write_word": In(3), "write_data": In(32), "write_ready": Out(1),
+            **DESCRIPTOR_WRITES, "write_ready": Out(1),
             "counters": Out(LOOKUP_CHECK_COUNTERS), "idle": Out(1),
         })
 
@@ -65,10 +64,7 @@ class LookupCheck(Gateable, wiring.Component):
             split.i.valid.eq(self.i.valid), self.i.ready.eq(split.i.ready),
             split.i.payload.key.eq(self.i.payload.request.key),
             split.i.payload.user.eq(self.i.payload),
-            split.node.eq(self.node), split.nodes.eq(self.nodes),
-            self.write_ready.eq(split.write_ready),
-            split.write_en.eq(self.write_en), split.write_table.eq(self.write_table),
-            split.write_word.eq(self.write_word), split.write_data.eq(self.write_data),
+            *split.follow(self),
             owned.eq(~found.refused & found.own),
             buffer.i.valid.eq(split.o.valid & owned),
             buffer.i.payload.eq(request),

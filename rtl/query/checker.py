@@ -11,7 +11,6 @@ from rtl.formats import (
     CREDIT_BITS,
     NODE_BITS,
     STEP_BITS,
-    TABLE_BITS,
     ErrorRecord,
     Key,
     QueryBag,
@@ -21,7 +20,7 @@ from rtl.formats import (
     SampleRecord,
 )
 from rtl.gateable import Gateable
-from rtl.keys.owner_split import OwnerSplit
+from rtl.keys.owner_split import DESCRIPTOR_WRITES, OwnerSplit
 from rtl.monitor.counters import CounterLayout, count
 from rtl.query.judge import BAG_USER, USER, flags_of, head_of, judge
 from rtl.query.unpacker import QueryUnpacker
@@ -115,8 +114,7 @@ class QueryChecker(Gateable, wiring.Component):
             "o": Out(stream.Signature(self._slot)), "errors": Out(stream.Signature(ErrorRecord)),
             "consumed": Out(CREDIT_BITS), "training": In(1), "open_step": In(STEP_BITS),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=(1 << NODE_BITS) - 1),
-            "write_en": In(1), "write_table": In(TABLE_BITS), "write_word": In(3),
-            "write_data": In(32), "write_ready": Out(1),
+            **DESCRIPTOR_WRITES, "write_ready": Out(1),
             "counters": Out(CounterLayout(*_COUNTERS, *("bags", "bag_keys") * self._bags)),
             "idle": Out(1),
             **({"segments": Out(stream.Signature(Segment))} if self._bags else {}),
@@ -161,10 +159,7 @@ class QueryChecker(Gateable, wiring.Component):
                 size_bad | (self.training & ~distance[-1] & distance[1:].any())),
             split.i.payload.user.gap.eq(user.gap & ~user.marker),
             split.i.payload.user.marker.eq(user.marker),
-            split.node.eq(self.node), split.nodes.eq(self.nodes),
-            split.write_en.eq(self.write_en), split.write_table.eq(self.write_table),
-            split.write_word.eq(self.write_word), split.write_data.eq(self.write_data),
-            self.write_ready.eq(split.write_ready),
+            *split.follow(self),
             self.consumed.eq(unpacker.consumed),
         ]
         checked, flags = split.o, flags_of(m, split)

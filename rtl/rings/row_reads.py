@@ -14,6 +14,7 @@ from rtl.formats import (
     OutgoingRecord,
     RowReadRecord,
 )
+from rtl.keys.owner_split import DESCRIPTOR_WRITES
 from rtl.memory import Ram
 from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import CreditQueue
@@ -75,8 +76,7 @@ class RowReads(wiring.Component):
             "headers": In(stream.Signature(HostFrame)),
             "header_out": Out(stream.Signature(HostFrame)),
             "enable": In(1), "base": In(64), "vector_beats": In(5), "vector_packing": In(2),
-            "write_en": In(1), "write_table": In(TABLE_BITS), "write_word": In(3),
-            "write_data": In(32), "counters": Out(ROW_READS_COUNTERS), "idle": Out(1)})
+            **DESCRIPTOR_WRITES, "counters": Out(ROW_READS_COUNTERS), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()

@@ -29,7 +29,6 @@ from rtl.formats import (
     NODE_BITS,
     RECORD_BITS,
     STEP_BITS,
-    TABLE_BITS,
     GradientBeat,
     OptimizerMode,
     RecordBeat,
@@ -47,6 +46,7 @@ from rtl.gradient import (
     RowUpdater,
     sum_meta_layout,
 )
+from rtl.keys.owner_split import DESCRIPTOR_WRITES
 from rtl.network.layouts import CountedBeat, Credit
 from rtl.stream import Arbiter
 from rtl.training.barrier import StepBarrier
@@ -59,7 +59,6 @@ __all__ = ["TrainingPath"]
 _PACKETS = "net_headers", "net_payload", "host_headers", "host_payload"
 _RECEIVER_PARTS = "unpacker", "check", "expander"
 _INPUTS = "gradients", "returned", "states", "written", "partials", "steps", "updated"
-_DESCRIPTORS = "write_en", "write_table", "write_word", "write_data"
 _REGISTERS = (
     "node", "nodes", "vector_beats", "vector_packing", "pooling_mean", "learning_rate", "epsilon",
     "gradient_window", "gradient_timeout", "request_batch", "request_timeout")
@@ -148,8 +147,7 @@ class TrainingPath(wiring.Component):
             "host_credit": In(CREDIT_BITS), "acknowledge": Out(CREDIT_BITS),
             "open_step": Out(STEP_BITS), "written_owners": Out(config.nodes), "forget": Out(1),
             "forgetting": In(1),
-            "write_en": In(1), "write_table": In(TABLE_BITS), "write_word": In(3),
-            "write_data": In(32), "write_ready": Out(1),
+            **DESCRIPTOR_WRITES, "write_ready": Out(1),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=1), "vector_beats": In(5),
             "vector_packing": In(2), "pooling_mean": In(1),
             "local_reduction": In(1, init=1), "gradient_partials": In(1),
@@ -348,7 +346,7 @@ class TrainingPath(wiring.Component):
                 if hasattr(block, name):
                     m.d.comb += getattr(block, name).eq(port)
         for block in keepers:
-            m.d.comb += [getattr(block, name).eq(getattr(self, name)) for name in _DESCRIPTORS]
+            m.d.comb += [getattr(block, name).eq(getattr(self, name)) for name in DESCRIPTOR_WRITES]
         written, dimension, dropped = Signal(32), Signal(9), Signal(CREDIT_BITS)
         m.d.sync += [
             dropped.eq(dropped + self.dropped),
