@@ -9,7 +9,7 @@ from rtl.bags.word_store import WordStore
 from rtl.formats import RECORDS_PER_BEAT
 from rtl.gateable import Gateable
 from rtl.monitor.counters import CounterLayout, count
-from rtl.network.packager import PACKAGER_EVENTS, Packager
+from rtl.network.packager import PACKAGER_EVENTS, Packager, latency_of
 
 __all__ = ["BAG_PACKAGER_COUNTERS", "BagPackager"]
 
@@ -55,12 +55,7 @@ class BagPackager(Gateable, Packager):
         A size is not an integer or out of range.
     """
 
-    LATENCY = {
-        ("segment that fills a packet", "header"): 5,
-        ("segment that fills a packet", "first beat"): 7,
-        ("segment that fills a packet, with credits", "header"): 7,
-        ("segment that fills a packet, with credits", "first beat"): 9,
-    }
+    LATENCY = latency_of("segment")
     RATE = ("1 segment per cycle, less 1 cycle where a packet closes before a bag that does not "
             "fit, by step or by time-out")
 

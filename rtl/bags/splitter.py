@@ -78,7 +78,7 @@ class SegmentSplit(wiring.Component):
         with m.If(advance):
             m.d.sync += [after.eq(before) for line in (beats[:-1], valids)
                          for before, after in pairwise(line)]
-        # The last beat stays until the next one comes: its bag may go on.
+        # The last beat stays until the next beat, which may continue its bag.
         m.d.comb += comes.eq(advance & valids[-2])
         with m.If(comes):
             m.d.sync += [beat.eq(beats[-2]),

@@ -15,10 +15,17 @@ from rtl.network.packet_reader import PacketReader, Ready
 from rtl.network.single_pool import SinglePool
 from rtl.stream import SkidBuffer
 
-__all__ = ["PACKAGER_EVENTS", "Packager"]
+__all__ = ["PACKAGER_EVENTS", "Packager", "latency_of"]
 
 PACKAGER_EVENTS = (
     "packets", "stall_credit", "stall_buffers", "full", "timeouts", "step_changes")
+
+
+def latency_of(item: str) -> dict[tuple[str, str], int]:
+    """Return the cycles from the last ``item`` of a packet to the parts of the packet."""
+    fills = f"{item} that fills a packet"
+    return {(fills, "header"): 5, (fills, "first beat"): 7,
+            (f"{fills}, with credits", "header"): 7, (f"{fills}, with credits", "first beat"): 9}
 
 
 class Packager(wiring.Component):

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In
 from rtl.config import partials_in
 from rtl.formats import CREDIT_BITS, RECORDS_PER_BEAT, OutgoingPartial
 from rtl.monitor.counters import CounterLayout
-from rtl.network.packager import PACKAGER_EVENTS, Packager
+from rtl.network.packager import PACKAGER_EVENTS, Packager, latency_of
 from rtl.network.packet_store import RecordStore, VectorStore
 from rtl.network.sums import partial_beats
 
@@ -51,12 +51,7 @@ class PartialPackager(Packager):
         A size is not an integer or out of range.
     """
 
-    LATENCY = {
-        ("beat that fills a packet", "header"): 5,
-        ("beat that fills a packet", "first beat"): 7,
-        ("beat that fills a packet, with credits", "header"): 7,
-        ("beat that fills a packet, with credits", "first beat"): 9,
-    }
+    LATENCY = latency_of("beat")
     RATE = (
         "1 beat per cycle in, less 1 cycle where a packet closes by step or by time-out, and 1 "
         "beat per cycle out: 19 beats that nothing shares leave in a packet of 22")

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In
 from rtl.formats import RECORD_BITS, RECORDS_PER_BEAT, OutgoingRecord
 from rtl.gateable import Gateable
 from rtl.monitor.counters import CounterLayout
-from rtl.network.packager import PACKAGER_EVENTS, Packager
+from rtl.network.packager import PACKAGER_EVENTS, Packager, latency_of
 from rtl.network.packet_store import RecordStore
 
 __all__ = ["RECORD_PACKAGER_COUNTERS", "RecordPackager"]
@@ -59,13 +59,8 @@ class RecordPackager(Gateable, Packager):
         A size is not an integer or out of range.
     """
 
-    LATENCY = {
-        ("record that fills a packet", "header"): 5,
-        ("record that fills a packet", "first beat"): 7,
-        ("record that fills a packet, with credits", "header"): 7,
-        ("record that fills a packet, with credits", "first beat"): 9,
-        ("record that fills a packet, with queues", "header"): 18,
-    }
+    LATENCY = latency_of("record") | {
+        ("record that fills a packet, with queues", "header"): 18}
     RATE = "1 record per cycle, less 1 cycle where a packet closes by step or by time-out"
 
     def __init__(self, destinations: int, max_beats: int, opcode: int, credited: bool, *,
