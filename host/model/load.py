@@ -171,7 +171,7 @@ def table_names(name_or_path: "str | Path | Model") -> tuple[str, ...]:
 
 
 def _model_file(name: str) -> _ModelFile | None:
-    """Return the content of a model file, shipped or the user's; None without such a file."""
+    """Return the content of a shipped or a given model file; None if the file does not exist."""
     if name in model_names() and name not in MODELS:
         return read_toml(str(_folder() / f"{name}.toml"), _ModelFile)
     return read_toml(name, _ModelFile) if _is_file(name) else None

@@ -188,6 +188,11 @@ class ShardPlan:
         return np.array([table.rows if table.pool == PoolPlace.OWNER else 0
                          for table in self.tables], np.int64)
 
+    @property
+    def pools_at_owner(self) -> bool:
+        """Whether a table pools at its owner."""
+        return any(table.pool == PoolPlace.OWNER for table in self.tables)
+
     def own_pooled(self, node: int) -> np.ndarray:
         """Return which tables pool at their owner, and have all rows at ``node``: bool
         ``[tables]``."""

@@ -89,7 +89,7 @@ def _distinct(keys: np.ndarray) -> np.ndarray:
 
 
 def _owner(keys: np.ndarray, owners: int) -> np.ndarray | None:
-    """Return which of ``owners`` nodes has each key, None for one owner."""
+    """Return which of ``owners`` nodes has each key; None if there is a single owner."""
     if owners == 1:
         return None
     low = key_hash(keys >> KEY_ROW_BITS, keys & ((1 << KEY_ROW_BITS) - 1)) & np.uint32(

@@ -99,7 +99,8 @@ def workload_of(samples: Samples, model: Model, plan: ShardPlan,
                 tally: Tally | None = None) -> Workload:
     """Return the counts of a mini-batch whose samples are split over the nodes of ``plan``.
 
-    ``tally``: its counts by table, which all plans of as many nodes share; None counts them.
+    ``tally``: its counts by table, which all plans with the same number of nodes share; by default
+    it is counted here.
     """
     tally = tally or Tally(samples, plan.nodes)
     shares = np.array(share_sizes(len(samples), plan.nodes))

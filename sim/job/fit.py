@@ -63,16 +63,18 @@ def config_to_build(config: NicConfig, model: Model, runtime: Runtime, workload:
     given = {setting.partition("=")[0].strip() for setting in workload.settings}
     if "dot_units" not in given and not (runtime.interaction and model.interaction == "dot"):
         config = config.with_fields(dot_units=0)
-    if "owner_bags" not in given and plan is not None and plan.owner_pooled.any():
-        config = config.with_fields(owner_bags=max(64, min(1024, config.remote_in_flight)))
-    if plan is not None and plan.owner_pooled.any() and not config.owner_bags:
-        raise ValueError("owner_bags must be above 0 for tables that pool at their owner, not 0")
+    if plan is not None and plan.pools_at_owner:
+        if "owner_bags" not in given:
+            config = config.with_fields(owner_bags=max(64, min(1024, config.remote_in_flight)))
+        if not config.owner_bags:
+            raise ValueError("owner_bags must be above 0 for tables that pool at their owner, "
+                             "not 0")
     return config
 
 
 def check_pools(config: NicConfig, runtime: Runtime, plan: ShardPlan) -> None:
     """Raise ``ValueError`` for settings that tables which pool at their owner do not support."""
-    if not plan.owner_pooled.any():
+    if not plan.pools_at_owner:
         return
     for name, value, needed in (("training", config.training, False), ("link", config.link, False),
                                 ("interaction", runtime.interaction, False),

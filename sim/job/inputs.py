@@ -152,7 +152,7 @@ def holdable(batches: Iterable[MiniBatch], config: NicConfig,
              plan: ShardPlan | None = None) -> Iterator[MiniBatch]:
     """Yield mini-batches; ``ValueError`` for a sample that exceeds half the hold buffer, or whose
     bags of owner-pooled tables exceed the NIC, see `check_bags`."""
-    pools = plan is not None and plan.owner_pooled.any()
+    pools = plan is not None and plan.pools_at_owner
     for batch in batches:
         slots = batch.samples.slots
         if plan is not None and pools:

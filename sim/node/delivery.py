@@ -41,4 +41,4 @@ class Delivery:
         return cls(model.nic_pooling if runtime.deliver == "unique" else None,
                    config.completion_slots if runtime.completions else 0, runtime.gpu_rings,
                    RowPlaces.of(plan, node, model.width) if runtime.row_reads else None,
-                   plan if plan.owner_pooled.any() else None, model.nic_pooling)
+                   plan if plan.pools_at_owner else None, model.nic_pooling)

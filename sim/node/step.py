@@ -88,7 +88,7 @@ class Step:
         shares = list(accumulate(sizes, initial=0))
         if unique:
             check_share(samples.share_slots(nodes))
-        if plan is not None and plan.owner_pooled.any():
+        if plan is not None and plan.pools_at_owner:
             pools, records, bounds = OwnerPooling.of(plan, samples, first, shares)
         else:
             slots = np.concatenate(([0], np.cumsum(samples.slots)))

@@ -83,7 +83,7 @@ def _bags(run: Measurements) -> dict | None:
     """Return the bags of owner-pooled tables that the GPUs pooled, summed over the nodes; None
     without owner-pooled tables."""
     simulation = run.simulation
-    if not simulation.plan.owner_pooled.any():
+    if not simulation.plan.pools_at_owner:
         return None
     bags = [node.bags for node in simulation.cluster.nodes if node.bags is not None]
     return {"pool": [table.pool.name.lower() for table in simulation.plan.tables],
