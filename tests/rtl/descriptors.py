@@ -40,7 +40,7 @@ def split(tables: dict[int, Table], table: int, row: int, node: int, nodes: int 
           replicated: bool = True, bag: int | None = None):
     """Return (owner, status) of a key; owner is None if the key has no owner.
 
-    bag: the key is a segment of a bag that pools at its owner; None for a NIC without such bags.
+    bag: the key is a segment of a bag that pools at its owner; None if the NIC has no such bags.
     """
     entry = tables.get(table)
     if entry is None or not entry.valid:

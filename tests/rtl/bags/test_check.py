@@ -165,6 +165,7 @@ def run(peers: Peers, gap: float, stall: float) -> int:
     return cycles[-1] - cycles[0]
 
 
+@pytest.mark.few(1, "thorough")
 @pytest.mark.parametrize("gap, stall, bad, lost", [
     (0.0, 0.0, 0.5, 0.0), (0.3, 0.3, 0.3, 0.2), (0.0, 0.5, 0.4, 0.4), (0.5, 0.0, 0.0, 0.0)])
 def test_only_good_bags_pass(gap, stall, bad, lost):

@@ -187,6 +187,7 @@ def test_only_what_is_owed_lands_and_once(ids, beats, stall):
     assert len(world.cached) > 8
 
 
+@pytest.mark.few(1, "thorough")
 @pytest.mark.parametrize("beats", [1, 16])
 def test_bags_never_wait_for_the_cache(beats):
     """Vectors of bags come without a gap while vectors of the cache stall as long as they may.

@@ -56,6 +56,7 @@ class Wire(Elaboratable):
         return m
 
 
+@pytest.mark.few(1, "thorough")
 @pytest.mark.parametrize("gap, stall", [(0.0, 0.0), (0.4, 0.3)])
 def test_all_bags_and_vectors_arrive(gap, stall):
     rng, wire = random.Random(int(gap * 10)), made(Wire)

@@ -1,33 +1,23 @@
 """Bag pool: words without gaps, and the reason and time of each close."""
 
-import random
-
 import pytest
 
 from rtl.bags.pool import BagPool
-from tests.support import a_bit_apart, made, simulate
+from tests.rtl.network.test_packet_pool import WatchedPackets
+from tests.support import made, simulate
 
 WORDS = 48
 """Words of a buffer."""
 
 
-class Watched:
-    """Drives a pool with bags of up to ``limit`` words, and records its outputs, cycle by cycle.
-
-    ``steps``: number of steps, up to 17; each differs from the first one in one bit.
-    """
+class Watched(WatchedPackets):
+    """Drives a pool with bags of up to ``limit`` words, and records its outputs, cycle by cycle."""
 
     def __init__(self, destinations: int, *, limit: int = WORDS, batch: int = 0xFFFF, timeout: int,
                  busy: float, steps: int, seed: int, most: int | None = None, cycles: int = 1200):
-        self.rng, self.cycles, self.busy = random.Random(seed), cycles, busy
-        self.steps = [0xFFFE, *a_bit_apart(0xFFFE)][:steps]
-        self.destinations, self.limit, self.batch = destinations, limit, max(1, batch)
-        self.timeout, self.most = timeout, most or limit
-        self.packets: list[dict] = []
-        self.open: dict[int, dict] = {}
-        self.expired: dict[int, list[dict]] = {k: [] for k in range(destinations)}
-        self.dut = made(BagPool, destinations, destinations + 2, WORDS, most_bags=True)
-        simulate(self.dut, self.drive)
+        self.batch, self.most = max(1, batch), most or limit
+        dut = made(BagPool, destinations, destinations + 2, WORDS, most_bags=True)
+        super().__init__(dut, destinations, limit, timeout, busy, steps, seed, cycles)
 
     def offer(self) -> dict:
         """Return the next segment: of the rest of a bag, or the head of another."""
@@ -106,16 +96,6 @@ class Watched:
         assert not outgrown or state["positions"] + item["words"] > self.limit
         why = "outgrown" if outgrown else "stepped"
         self.packets.append(state | {"why": why, "closed": cycle})
-
-    def leave(self, packet):
-        """Compare a packet with the first closed one."""
-        first = next(p for p in self.packets if "left" not in p)
-        if first["why"] == "expired":
-            earlier = self.expired[packet.destination]
-            first.update(earlier.pop(0) if earlier else self.open.pop(packet.destination))
-        first["left"] = True
-        for name in ("destination", "step", "buffer", "units", "positions"):
-            assert packet[name] == first[name], name
 
 
 @pytest.mark.few(3)

@@ -139,6 +139,7 @@ def words_of_bags(segments: list[dict]) -> list[tuple[list[int], int]]:
     return bags
 
 
+@pytest.mark.few(1, "thorough")
 @pytest.mark.parametrize("mean, stall", [(False, 0.0), (True, 0.3)])
 def test_bags_and_keys_are_pooled_in_slot_order(mean, stall):
     """Sixteen bags may wait, more follow; duplicates of their vectors change nothing."""

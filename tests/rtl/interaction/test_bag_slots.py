@@ -128,6 +128,7 @@ def bags_of(samples, beats):
             beat += max(1, len(vectors)) * beats
 
 
+@pytest.mark.few(1, "thorough")
 @pytest.mark.parametrize("beats, mean, stall", [
     (1, False, 0.3), (1, True, 0.0), (4, False, 0.0), (2, True, 0.4)])
 def test_a_pooled_bag_passes_and_a_mean_divides_by_its_keys(beats, mean, stall):

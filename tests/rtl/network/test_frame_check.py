@@ -114,6 +114,21 @@ class Receiver:
             payload=rng.randbytes(64 * size), framing=self.framing,
             epoch=OWN_EPOCH * self.link)
 
+    def run_counts(self, rng, opcodes, least):
+        """Send every count of each opcode, with the beats that it requires, or one off; ``least``
+        of the packets must be good."""
+        packets, good = [], 0
+        for opcode in opcodes:
+            frame = self.frame(rng, opcode)
+            for count in (*range(8 * self.longest + 3), *(1 + (1 << bit) for bit in range(6, 16))):
+                size = self.needed(opcode, count) + rng.choice((-1, 0, 0, 1))
+                packet = replace(frame, count=count, payload=rng.randbytes(
+                    64 * min(max(size, 0), self.longest + 1))).beats()
+                good += not self.reasons(packet)
+                packets.append(packet)
+        assert good >= least
+        self.run(packets)
+
     def run(self, packets, *, gap=0.0, seed=0, peers=MappingProxyType({})):
         """Send packets; each beat must leave LATENCY cycles later. Return the number of cycles.
 
@@ -302,34 +317,14 @@ def test_bytes_that_a_framing_ignores(framing, ignored):
 def test_every_count(framing, beats, packing):
     """Of each kind of packet every count, with the beats that it requires, or one off."""
     rng, check = random.Random(beats), Receiver(framing, True, 6, beats, packing)
-    packets, good = [], 0
-    for opcode in check.opcodes:
-        frame = check.frame(rng, opcode)
-        for count in (*range(8 * check.longest + 3), *(1 + (1 << bit) for bit in range(6, 16))):
-            size = check.needed(opcode, count) + rng.choice((-1, 0, 0, 1))
-            packet = replace(frame, count=count, payload=rng.randbytes(
-                64 * min(max(size, 0), check.longest + 1))).beats()
-            good += not check.reasons(packet)
-            packets.append(packet)
-    assert good >= 25
-    check.run(packets)
+    check.run_counts(rng, check.opcodes, 25)
 
 
 @pytest.mark.parametrize("framing, beats, packing", [("ethernet", 3, 0), ("host", 1, 2)])
 def test_every_count_of_bags(framing, beats, packing):
     """Each count of words or vectors, with the beats that it requires, or one off."""
     rng, check = random.Random(beats), Receiver(framing, False, 6, beats, packing, bags=True)
-    packets, good = [], 0
-    for opcode in check.bags:
-        frame = check.frame(rng, opcode)
-        for count in (*range(8 * check.longest + 3), *(1 + (1 << bit) for bit in range(6, 16))):
-            size = check.needed(opcode, count) + rng.choice((-1, 0, 0, 1))
-            packet = replace(frame, count=count, payload=rng.randbytes(
-                64 * min(max(size, 0), check.longest + 1))).beats()
-            good += not check.reasons(packet)
-            packets.append(packet)
-    assert good >= 5
-    check.run(packets)
+    check.run_counts(rng, check.bags, 5)
 
 
 @pytest.mark.parametrize("framing", ["ethernet", "host"])

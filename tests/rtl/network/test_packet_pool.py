@@ -10,23 +10,45 @@ from tests.support import a_bit_apart, made, simulate
 POSITIONS = 6
 
 
-class Watched:
-    """Drives a pool with units of up to ``most`` items, and records its outputs, cycle by cycle.
+class WatchedPackets:
+    """Drives ``dut``, a pool of packets, and compares the packets that leave.
 
     ``steps``: number of steps, up to 17; each differs from the first one in one bit.
     """
 
-    def __init__(self, destinations: int, *, limit: int, timeout: int, busy: float, steps: int,
-                 seed: int, most: int = 3, cycles: int = 900):
+    def __init__(self, dut, destinations, limit, timeout, busy, steps, seed, cycles):
         self.rng, self.cycles, self.busy = random.Random(seed), cycles, busy
         self.steps = [0xFFFE, *a_bit_apart(0xFFFE)][:steps]
         self.destinations, self.limit, self.timeout = destinations, limit, timeout
-        self.most = most
         self.packets: list[dict] = []
         self.open: dict[int, dict] = {}
         self.expired: dict[int, list[dict]] = {k: [] for k in range(destinations)}
-        self.dut = made(PacketPool, destinations, destinations + 2, POSITIONS, match_step=True)
-        simulate(self.dut, self.drive)
+        self.dut = dut
+        simulate(dut, self.drive)
+
+    async def drive(self, ctx):
+        """Offer items and record what leaves, for all cycles."""
+        raise NotImplementedError
+
+    def leave(self, packet):
+        """Compare a packet with the first closed one."""
+        first = next(p for p in self.packets if "left" not in p)
+        if first["why"] == "expired":
+            earlier = self.expired[packet.destination]
+            first.update(earlier.pop(0) if earlier else self.open.pop(packet.destination))
+        first["left"] = True
+        for name in ("destination", "step", "buffer", "units", "positions"):
+            assert packet[name] == first[name], name
+
+
+class Watched(WatchedPackets):
+    """Drives a pool with units of up to ``most`` items, and records its outputs, cycle by cycle."""
+
+    def __init__(self, destinations: int, *, limit: int, timeout: int, busy: float, steps: int,
+                 seed: int, most: int = 3, cycles: int = 900):
+        self.most = most
+        dut = made(PacketPool, destinations, destinations + 2, POSITIONS, match_step=True)
+        super().__init__(dut, destinations, limit, timeout, busy, steps, seed, cycles)
 
     def offer(self):
         """Return the next item: the rest of a unit, or the first of another."""
@@ -87,16 +109,6 @@ class Watched:
         assert full == (last and state["units"] >= max(1, self.limit))
         if full:
             self.packets.append(self.open.pop(destination) | {"why": "full", "closed": cycle})
-
-    def leave(self, packet):
-        """Compare a packet with the first closed one."""
-        first = next(p for p in self.packets if "left" not in p)
-        if first["why"] == "expired":
-            earlier = self.expired[packet.destination]
-            first.update(earlier.pop(0) if earlier else self.open.pop(packet.destination))
-        first["left"] = True
-        for name in ("destination", "step", "buffer", "units", "positions"):
-            assert packet[name] == first[name], name
 
 
 @pytest.mark.parametrize("destinations, limit, steps", [

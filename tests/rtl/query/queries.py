@@ -41,7 +41,7 @@ def beats(records: list[int], step: int, rng: random.Random | None = None) -> li
 class Reading:
     """Reference of a checker's output for a stream of (record, step, lost beats before it).
 
-    most: words of the longest bag that pools at its owner; None for a NIC without such bags.
+    most: words of the longest bag that pools at its owner; None if the NIC has no such bags.
     """
 
     tables: dict[int, Table]

@@ -32,6 +32,19 @@ def samples_in(slots):
     return [{"sample": slots[n]["sample"], "step": slots[n]["step"]} for n in firsts]
 
 
+async def grant(ctx, dut, count, first, stall, reserved, rng):
+    """Grant ``count`` places from ``first`` on and append their slots to ``reserved``; with
+    probability ``stall`` no place is free, and ``next_landing`` is random."""
+    while len(reserved) < count:
+        ready = rng.random() >= stall
+        ctx.set(dut.reserve.ready, ready)
+        ctx.set(dut.next_landing, (first + len(reserved)) & 0xFFFF if ready else 0xDEAD)
+        _, _, valid, payload = await ctx.tick().sample(dut.reserve.valid, dut.reserve.payload)
+        if ready and valid:
+            reserved.append({n: payload[n] for n in payload.shape().members})
+    ctx.set(dut.reserve.ready, 0)
+
+
 def run(slots, stalls, first=65500, interact=True):
     """Run slots; places count up from ``first``. Return the output, counters, and the cycles."""
     dut, reserved, local, remote, dense = made(Dispatcher), [], [], [], []
@@ -42,17 +55,9 @@ def run(slots, stalls, first=65500, interact=True):
     rng = random.Random(6)
 
     async def hold(ctx):
-        """Grant places; ``next_landing`` is random while no place is free."""
         ctx.set(dut.node, NODE)
         ctx.set(dut.interact, interact)
-        while len(reserved) < len(slots):
-            ready = rng.random() >= stalls[1]
-            ctx.set(dut.reserve.ready, ready)
-            ctx.set(dut.next_landing, (first + len(reserved)) & 0xFFFF if ready else 0xDEAD)
-            _, _, valid, payload = await ctx.tick().sample(dut.reserve.valid, dut.reserve.payload)
-            if ready and valid:
-                reserved.append({n: payload[n] for n in payload.shape().members})
-        ctx.set(dut.reserve.ready, 0)
+        await grant(ctx, dut, len(slots), first, stalls[1], reserved, rng)
 
     async def watch(ctx):
         await ctx.tick().until(dut.idle)

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from rtl.query import Dispatcher
-from tests.rtl.query.test_dispatcher import EMPTY, KEY, KEY_END, NODE, owned, samples_in
+from tests.rtl.query.test_dispatcher import EMPTY, KEY, KEY_END, NODE, grant, owned, samples_in
 from tests.rtl.query.test_dispatcher import random_slots as random_keys
 from tests.support import counts_of, made, receiver, sender, simulate
 
@@ -51,14 +51,7 @@ def run(slots, stalls, interact=True, unique=False):
         ctx.set(dut.node, NODE)
         ctx.set(dut.interact, interact)
         ctx.set(dut.unique, unique)
-        while len(reserved) < len(slots):
-            ready = rng.random() >= stalls[1]
-            ctx.set(dut.reserve.ready, ready)
-            ctx.set(dut.next_landing, (first + len(reserved)) & 0xFFFF if ready else 0xDEAD)
-            _, _, valid, payload = await ctx.tick().sample(dut.reserve.valid, dut.reserve.payload)
-            if ready and valid:
-                reserved.append({n: payload[n] for n in payload.shape().members})
-        ctx.set(dut.reserve.ready, 0)
+        await grant(ctx, dut, len(slots), first, stalls[1], reserved, rng)
         while any(len(taken[port]) < len(expected[port]) for port in PORTS):
             await ctx.tick()
         await ctx.tick()

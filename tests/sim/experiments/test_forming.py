@@ -12,6 +12,7 @@ from sim.evaluation.forming import ALGORITHM_COST, Forming, forming_of
 from sim.evaluation.measure import measure
 from sim.evaluation.point import Point
 from sim.evaluation.search import Site
+from sim.evaluation.store import Store
 from sim.experiments.sensitivity.constants import uncertain
 
 CPU = load_profile("cpu_xeon_6226r", CpuProfile)
@@ -60,10 +61,12 @@ def test_mini_batches_in_file_order_cost_nothing():
     assert "batching" not in measure(Point.named("lc", **SMALL))["busy_us"]
 
 
-def test_the_full_system_forms_mini_batches_only_where_it_is_faster():
+def test_the_full_system_forms_mini_batches_only_where_it_is_faster(tmp_path):
+    runs = Store(tmp_path, "v")
+
     def chosen(name: str, factor: float) -> str:
         point = Point.named("fs", scaled=(("cpu_xeon_6226r.graph_key_ns", factor),), **SMALL)
-        found = formed_best(name, point)
+        found = formed_best(name, point, runs=runs)
         assert found.site.trace is Site.of(found.point).trace
         return found.point.workload.batching
 

@@ -15,6 +15,9 @@ from tests.rtl.network.frames import QUERIES, Frame, record_payload
 from tests.sim.injecting import push, run_with
 from tests.sim.run.results import faultless
 
+pytestmark = pytest.mark.thorough
+"""The tests compile a NIC with owner pooling, which takes a minute."""
+
 MODEL = """
 dimension = 16
 dense = 1
@@ -93,7 +96,6 @@ def test_empty_bags(model, pooling):
     assert _pooled(result)["query_checker.empty_bags"] > 8
 
 
-@pytest.mark.thorough
 def test_ids_places_and_credits_run_out(model):
     settings = "owner_bags=16", "owner_bag_beats=32", "bag_segments=32"
     sizes = {"model": str(model), "samples": 128, "mini_batch": 64}

@@ -24,6 +24,7 @@ def test_tables_that_pool_at_the_requester_are_noted(requester):
     assert requester["notes"] == [] and requester["bags"] is None
 
 
+@pytest.mark.thorough  # compiles a NIC with owner pooling
 @pytest.mark.parametrize("changes", [{"nodes": 1}, {"nodes": 2, "copied_rows": 20_000_000},
                                      {"nodes": 1, "settings": ("completions=true",)}])
 def test_a_node_with_all_rows_pools_all_bags(requester, changes):
