@@ -55,11 +55,12 @@ def bag_routers() -> dict[str, wiring.Component]:
 
 
 def bag_credits(config: NicConfig) -> CreditCounter:
-    """Return the counter of beats of bags that were consumed."""
-    return CreditCounter(config.nodes, len(_READERS))
+    """Return the counter of beats of bags that were consumed; the last reader is the link."""
+    return CreditCounter(config.nodes, len(_READERS) + config.link)
 
 
-def connect_bags(m: Module, blocks: SimpleNamespace, credits: CreditCounter) -> None:
+def connect_bags(m: Module, config: NicConfig, blocks: SimpleNamespace,
+                 credits: CreditCounter) -> None:
     """Connect the signals of the bags' blocks, besides their streams."""
     asked = blocks.owner_places.o
     for port, name in enumerate(_READERS):
@@ -68,7 +69,8 @@ def connect_bags(m: Module, blocks: SimpleNamespace, credits: CreditCounter) -> 
                      packager.credit.eq(credits.value[port])]
     m.d.comb += [
         credits.freed.eq(blocks.bag_check.freed),
-        blocks.bag_packager.credit_in.eq(blocks.net_parser.bag_credit),
+        blocks.bag_packager.credit_in.eq(
+            blocks.link_bag_credits.credit if config.link else blocks.net_parser.bag_credit),
         blocks.bag_lists.credit.eq(blocks.query_checker.consumed),
         blocks.bag_landing.asked.eq(blocks.bag_sender.asked),
         blocks.bag_answers.asked.eq(blocks.bag_sender.asked.valid),
