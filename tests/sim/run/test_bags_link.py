@@ -79,12 +79,16 @@ def test_values_stay(calm, faults, settings):
 
 
 @pytest.mark.thorough
-def test_restarts_between_samples(calm):
-    result = run(_options("restart=5us:20us@1,restart=90us:2us@2,restart=150us:2us@1,"
-                          "drop=0.02,delay=0.1:30us,reorder=0.1:5us,duplicate=0.05"))
+@pytest.mark.parametrize("seed", [1, 19, 20, 35])
+def test_restarts_between_samples(calm, seed):
+    """Frames of a peer to the former NIC reach the new one, and it takes none of them."""
+    result = run(_options("restart=5us:20us@1,restart=90us:2us@2,restart=150us:2us@1,drop=0.02,"
+                          f"delay=0.1:30us,reorder=0.1:5us,duplicate=0.05,seed={seed}"))
     assert failures(result) == [] and result["complete"]
     assert result["predictions_sha256"] == calm["predictions_sha256"]
     assert [back["node"] for back in result["faults"]["restarts"]] == [1, 2, 1]
+    sums = _sums(result)
+    assert sums["link_sender.bad_acknowledgements"] == sums["bag_landing.bad_vectors"] == 0
 
 
 @pytest.mark.thorough
