@@ -11,6 +11,9 @@ The path of a bag::
                               host_parser.bag_vectors ---+  +-> bag_router -+-> hold_buffer.local
                                                        net_tx <- bag_vectors +
 
+With ``config.link``, ``lost_bags`` is between ``bag_sender`` and ``bag_packager``, and between
+``net_parser`` and ``bag_landing``: it answers bags of failed owners (:mod:`rtl.nic_link`).
+
 A bag at its requester waits for its step, a place of the hold buffer, an id and credit of its
 owner; at its owner for a place. A place waits only for the GPU and ``net_tx``, or, for a bag of
 this node, for the hold buffer, which has a place for its vector.

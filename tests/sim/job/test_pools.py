@@ -127,10 +127,8 @@ def test_names_of_tables(tmp_path):
     (lambda: RunOptions.of(pool="owner", fidelity="model"), "pool must be requester with fidelity "
      "fast, whose NIC model does not pool at the owner, not 'owner': use fidelity rtl"),
     (lambda: TrainOptions.of(pool="owner"), "pool must be requester in training, not 'owner'"),
-    (lambda: check_pools(TINY.with_fields(link=True), Runtime(), ALL_OWNER),
-     "link must be false for tables that pool at their owner, not true: use pool requester"),
     (lambda: check_pools(TINY.with_fields(training=True), Runtime(), ALL_OWNER),
-     "training must be false for tables that pool at their owner"),
+     "training must be false for tables that pool at their owner, not true: use pool requester"),
     (lambda: check_pools(TINY, Runtime(interaction=True), ALL_OWNER),
      "interaction must be false for tables that pool at their owner"),
     (lambda: check_pools(TINY, Runtime(deliver="unique"), ALL_OWNER),
