@@ -79,11 +79,13 @@ def test_values_stay(calm, faults, settings):
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("settings", [(), SMALL], ids=["", "small"])
 @pytest.mark.parametrize("seed", [1, 19, 20, 35])
-def test_restarts_between_samples(calm, seed):
-    """Frames of a peer to the former NIC reach the new one, and it takes none of them."""
+def test_restarts_between_samples(calm, seed, settings):
+    """Frames of a peer to the former NIC reach the new one, and it takes none of them. Credits of
+    bags to the new NIC are not those of the former one."""
     result = run(_options("restart=5us:20us@1,restart=90us:2us@2,restart=150us:2us@1,drop=0.02,"
-                          f"delay=0.1:30us,reorder=0.1:5us,duplicate=0.05,seed={seed}"))
+                          f"delay=0.1:30us,reorder=0.1:5us,duplicate=0.05,seed={seed}", *settings))
     assert failures(result) == [] and result["complete"]
     assert result["predictions_sha256"] == calm["predictions_sha256"]
     assert [back["node"] for back in result["faults"]["restarts"]] == [1, 2, 1]
