@@ -276,10 +276,8 @@ class NicConfig:
                               ("owner_bag_beats", max(16, 4 * self.nodes), f"nodes {self.nodes}")):
             _in_range(name, getattr(self, name), low, 16384, by)
             _power_of_two(name, getattr(self, name))
-        for name in ("training", "link"):
-            if self.owner_bags and getattr(self, name):
-                raise ValueError(f"{name} must be False with owner_bags {self.owner_bags}, "
-                                 "not True")
+        if self.owner_bags and self.training:
+            raise ValueError(f"training must be False with owner_bags {self.owner_bags}, not True")
 
     def _check_training(self) -> None:
         """Raise for an invalid size of the gradient path."""

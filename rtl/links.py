@@ -201,6 +201,14 @@ BAG_LINKS = (
 """The streams of bags that pool at their owner, besides those to the muxes; they replace the
 streams of the same sources."""
 
+RELIABLE_BAG_LINKS = (
+    Link("bag_sender.o", "lost_bags.bags"),
+    Link("lost_bags.o", "bag_packager.i"),
+    Link("net_parser.bag_vectors", "lost_bags.vectors"),
+    Link("lost_bags.fills", "bag_landing.vectors"),
+)
+"""The streams of bags with a reliable link; they replace the streams of the same sources."""
+
 
 def links(training: bool, linked: bool = False, bags: bool = False) -> tuple[Link, ...]:
     """Return the links of a NIC.
@@ -216,6 +224,8 @@ def links(training: bool, linked: bool = False, bags: bool = False) -> tuple[Lin
         own = (*_without(own, BAG_LINKS), *BAG_LINKS, *_to_mux("bag_packager", "net_mux", at),
                *_to_mux("bag_vectors", "net_mux", at + 1),
                *_to_mux("bag_lists", "host_mux", 8 + training, _to_host))
+    if linked and bags:
+        own = (*_without(own, RELIABLE_BAG_LINKS), *RELIABLE_BAG_LINKS)
     return own
 
 

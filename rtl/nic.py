@@ -275,9 +275,9 @@ class SmartNic(wiring.Component):
         if training:
             connect_training(m, blocks)
         if bags:
-            connect_bags(m, blocks, everything["bag_credits"])
+            connect_bags(m, self.config, blocks, everything["bag_credits"])
         if linked:
-            connect_link(m, self.config, blocks, csr, credits)
+            connect_link(m, self.config, blocks, csr, credits, everything.get("bag_credits"))
         sent, leaves = host_mux.header_out, Signal()
         m.d.comb += [
             credits.freed.eq(blocks.lookup_check.freed),

@@ -11,6 +11,9 @@ The path of a bag::
                               host_parser.bag_vectors ---+  +-> bag_router -+-> hold_buffer.local
                                                        net_tx <- bag_vectors +
 
+With ``config.link``, ``lost_bags`` is between ``bag_sender`` and ``bag_packager``, and between
+``net_parser`` and ``bag_landing``: it answers bags of failed owners (:mod:`rtl.nic_link`).
+
 A bag at its requester waits for its step, a place of the hold buffer, an id and credit of its
 owner; at its owner for a place. A place waits only for the GPU and ``net_tx``, or, for a bag of
 this node, for the hold buffer, which has a place for its vector.
@@ -55,11 +58,12 @@ def bag_routers() -> dict[str, wiring.Component]:
 
 
 def bag_credits(config: NicConfig) -> CreditCounter:
-    """Return the counter of beats of bags that were consumed."""
-    return CreditCounter(config.nodes, len(_READERS))
+    """Return the counter of beats of bags that were consumed; the last reader is the link."""
+    return CreditCounter(config.nodes, len(_READERS) + config.link)
 
 
-def connect_bags(m: Module, blocks: SimpleNamespace, credits: CreditCounter) -> None:
+def connect_bags(m: Module, config: NicConfig, blocks: SimpleNamespace,
+                 credits: CreditCounter) -> None:
     """Connect the signals of the bags' blocks, besides their streams."""
     asked = blocks.owner_places.o
     for port, name in enumerate(_READERS):
@@ -68,7 +72,8 @@ def connect_bags(m: Module, blocks: SimpleNamespace, credits: CreditCounter) -> 
                      packager.credit.eq(credits.value[port])]
     m.d.comb += [
         credits.freed.eq(blocks.bag_check.freed),
-        blocks.bag_packager.credit_in.eq(blocks.net_parser.bag_credit),
+        blocks.bag_packager.credit_in.eq(
+            blocks.link_bag_credits.credit if config.link else blocks.net_parser.bag_credit),
         blocks.bag_lists.credit.eq(blocks.query_checker.consumed),
         blocks.bag_landing.asked.eq(blocks.bag_sender.asked),
         blocks.bag_answers.asked.eq(blocks.bag_sender.asked.valid),

@@ -2,9 +2,10 @@
 
 from types import SimpleNamespace
 
-from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 
+from rtl.bags import LostBags
 from rtl.cache.lost_misses import LostMisses
 from rtl.config import NicConfig
 from rtl.control.csr import RegisterBlock
@@ -22,30 +23,42 @@ def link_blocks(config: NicConfig) -> dict[str, wiring.Component]:
     """Return the blocks of the link, besides the receiver, by name."""
     return {"link_sender": LinkSender(config), "link_rejoin": LinkRejoin(),
             "link_credits": PeerCredits(config.nodes), "lost_misses": LostMisses(config),
-            "link_probes": Probes(config.nodes)}
+            "link_probes": Probes(config.nodes)} | ({
+                "link_bag_credits": PeerCredits(config.nodes, bags=True),
+                "lost_bags": LostBags(config)} if config.owner_bags else {})
 
 
 def connect_link(m: Module, config: NicConfig, blocks: SimpleNamespace, csr: RegisterBlock,
-                 credits: CreditCounter) -> None:
+                 credits: CreditCounter, bag_credits: CreditCounter | None = None) -> None:
     """Connect the signals of the link, besides its streams.
 
     ``blocks.link_sender`` and ``blocks.net_receiver`` are connected to each other, to the rejoin
-    block, to the credit counters, to registers and to the host reporter.
+    block, to the credit counters, to registers and to the host reporter. ``bag_credits``: counter
+    of consumed beats of bags, with ``config.owner_bags``.
     """
     sender, receiver = blocks.link_sender, blocks.net_receiver
     rejoin, account = blocks.link_rejoin, blocks.link_credits
     join_ends(m, sender, receiver, rejoin)
     taken = sender.headers
+    clear, cleared, renew, renewed = rejoin.clear, credits.cleared, rejoin.renew, account.renewed
+    settled, waits = blocks.lost_misses.idle, _waits(blocks.peer_answers)
+    if bag_credits is not None:
+        settled, waits = settled & blocks.lost_bags.idle & blocks.link_bag_credits.settled, (
+            waits | _waits(blocks.bag_answers))
+        clear, cleared = _both(m, clear, cleared, bag_credits.clear.valid, bag_credits.cleared)
+        renew, renewed = _both(m, renew, renewed, blocks.link_bag_credits.renew,
+                               blocks.link_bag_credits.renewed)
+        _connect_bags(m, blocks, bag_credits)
     m.d.comb += [
         credits.node[-1].eq(sender.credit_node), sender.lookup_credit.eq(credits.value[-1]),
         blocks.host_reporter.failed.eq(sender.failed),
         csr.link_given_up.eq(sender.lost),
         rejoin.order.valid.eq(csr.link_rejoins), csr.link_rejoining.eq(rejoin.working),
         Cat(rejoin.order.epoch, rejoin.order.node).eq(csr.link_rejoin),
-        rejoin.renewed.eq(account.renewed),
-        account.held.eq(rejoin.held.node), account.renew.eq(rejoin.renew),
-        account.returned.eq(blocks.net_parser.credit), rejoin.cleared.eq(credits.cleared),
-        credits.clear.valid.eq(rejoin.clear), credits.clear.node.eq(rejoin.held.node),
+        rejoin.renewed.eq(renewed),
+        account.held.eq(rejoin.held.node), account.renew.eq(renew),
+        account.returned.eq(blocks.net_parser.credit), rejoin.cleared.eq(cleared),
+        credits.clear.valid.eq(clear), credits.clear.node.eq(rejoin.held.node),
         account.asked.eq(blocks.lookup_receiver.kept),
         account.refused.eq(blocks.lookup_check.refused),
         account.leaving.valid.eq(taken.valid & taken.ready),
@@ -54,17 +67,49 @@ def connect_link(m: Module, config: NicConfig, blocks: SimpleNamespace, csr: Reg
         account.leaving.count.eq(taken.payload.count),
     ]
     # While a peer is held, no block begins work for it.
-    m.d.sync += rejoin.settled.eq(account.settled & blocks.lost_misses.idle)
+    m.d.sync += rejoin.settled.eq(account.settled & settled)
     for block in (blocks.lost_misses, blocks.link_probes, blocks.lookup_packager,
                   *((blocks.training_path,) if config.training else ())):
         m.d.comb += block.lost.eq(sender.lost)
-    waiting, heard, owed = blocks.link_probes, receiver.acknowledged, blocks.peer_answers.counters
+    waiting, heard = blocks.link_probes, receiver.acknowledged
     m.d.comb += [waiting.came.valid.eq(heard.valid), waiting.came.node.eq(heard.node)]
-    m.d.sync += waiting.waiting.eq((owed.asked != owed.answered)
-                                   | (blocks.training_path.waits if config.training else 0))
+    m.d.sync += waiting.waiting.eq(waits | (blocks.training_path.waits if config.training else 0))
     if config.training:
         m.d.comb += [blocks.training_path.credit_node.eq(sender.credit_node),
                      sender.gradient_credit.eq(blocks.training_path.credit)]
+
+
+def _waits(answers: wiring.Component) -> Value:
+    """Return whether one of the counted ``answers`` has not come."""
+    return answers.counters.asked != answers.counters.answered
+
+
+def _both(m: Module, asks: Signal, event: Value, other: Value,
+          other_event: Value) -> tuple[Value, Value]:
+    """Ask two parts until each has answered once, by its event. Drive the request ``other``; return
+    the request to the first part, and whether both have answered."""
+    done, over = Signal(2, name=f"{asks.name}_done"), Signal(name=f"{asks.name}_over")
+    answers = done | Cat(event, other_event)
+    m.d.comb += [over.eq(answers.all()), other.eq(asks & ~done[1])]
+    m.d.sync += done.eq(Mux(asks & ~over, answers, 0))
+    return asks & ~done[0], over
+
+
+def _connect_bags(m: Module, blocks: SimpleNamespace, credits: CreditCounter) -> None:
+    """Connect the blocks of bags to the link, besides their streams."""
+    sender, account = blocks.link_sender, blocks.link_bag_credits
+    kept = blocks.bag_receiver.kept
+    m.d.comb += [
+        credits.node[-1].eq(sender.credit_node), sender.bag_credit.eq(credits.value[-1]),
+        credits.clear.node.eq(blocks.link_rejoin.held.node),
+        account.held.eq(blocks.link_rejoin.held.node),
+        account.asked.valid.eq(kept.valid), account.asked.node.eq(kept.node),
+        account.asked.beats.eq(1), account.refused.eq(blocks.bag_check.freed),
+        account.passed.eq(blocks.bag_check.passed),
+        account.returned.eq(blocks.net_parser.bag_credit),
+        account.leaving.eq(blocks.link_credits.leaving),
+        blocks.lost_bags.lost.eq(sender.lost), blocks.bag_packager.lost.eq(sender.lost),
+    ]
 
 
 def await_deadline(m: Module, nic: wiring.Component, blocks: SimpleNamespace) -> Value:

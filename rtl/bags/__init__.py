@@ -3,6 +3,7 @@
 from rtl.bags.bounds import RowBounds
 from rtl.bags.check import BagCheck
 from rtl.bags.landing import BagLanding
+from rtl.bags.lost import LostBags
 from rtl.bags.packager import BagPackager
 from rtl.bags.places import OwnerPlaces
 from rtl.bags.pool import BagPool
@@ -14,4 +15,5 @@ from rtl.bags.unpacker import BagUnpacker
 from rtl.bags.word_store import WordStore
 
 __all__ = ["BagCheck", "BagLanding", "BagPackager", "BagPool", "BagReceiver", "BagSender",
-           "BagUnpacker", "OwnerPlaces", "RowBounds", "SegmentSplit", "SegmentStore", "WordStore"]
+           "BagUnpacker", "LostBags", "OwnerPlaces", "RowBounds", "SegmentSplit", "SegmentStore",
+           "WordStore"]

@@ -60,6 +60,8 @@ class BagCheck(wiring.Component):
     i: stream of :data:`~rtl.bags.layouts.BagBeat`.
     o: stream of :data:`~rtl.bags.layouts.OwnedSegment`, whole bags.
     freed: event :data:`rtl.network.layouts.Freed`: a beat of that requester was consumed.
+    passed: event :data:`rtl.network.layouts.AtNode`: a bag of that requester was accepted, no later
+        than the event of its last beat.
     refused: event :data:`rtl.network.layouts.AtNode`: a bag of that requester was dropped.
     node, nodes: number of this node, and the number of nodes.
     write_en, write_table, write_word, write_data, write_ready: writes to the table descriptors, see
@@ -79,7 +81,7 @@ class BagCheck(wiring.Component):
         self._tables, self._most = config.tables, config.bag_words
         super().__init__({
             "i": In(stream.Signature(BagBeat)), "o": Out(stream.Signature(OwnedSegment)),
-            "freed": Out(Freed), "refused": Out(AtNode),
+            "freed": Out(Freed), "passed": Out(AtNode), "refused": Out(AtNode),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS),
             **DESCRIPTOR_WRITES, "write_ready": Out(1),
             "counters": Out(BAG_CHECK_COUNTERS), "idle": Out(1),
@@ -153,6 +155,7 @@ class BagCheck(wiring.Component):
         ]
         m.d.sync += [
             self.freed.valid.eq(take & item.beat_last), self.freed.node.eq(item.owned.node),
+            self.passed.valid.eq(good), self.passed.node.eq(item.owned.node),
             self.refused.valid.eq(drop | abort),
             self.refused.node.eq(Mux(abort, requester, item.owned.node)),
         ]
@@ -163,4 +166,4 @@ class BagCheck(wiring.Component):
         events = {name: drop & reason for name, reason in zip(_REASONS, item.reasons, strict=True)}
         events["bad_length"] |= abort
         count(m, self.counters, bags=good, keys=Mux(good, item.keys, 0), **events)
-        return Value.cast(~self.freed.valid & ~self.refused.valid)
+        return Value.cast(~self.freed.valid & ~self.passed.valid & ~self.refused.valid)

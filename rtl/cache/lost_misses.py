@@ -33,7 +33,7 @@ class LostMisses(wiring.Component):
 
     Vectors of other nodes have priority; they wait while a vector of zeros passes.
 
-    Parameters: ``config``.
+    Parameters: ``config``; ``ids``, the number of miss ids, by default those of the remote cache.
 
     Ports
     -----
@@ -55,10 +55,10 @@ class LostMisses(wiring.Component):
     RATE = ("1 miss and 1 beat per cycle; of lost nodes 1 vector in its beats and 4 cycles; a walk "
             "takes 4 cycles a miss id, and its vectors")
 
-    def __init__(self, config: NicConfig):
+    def __init__(self, config: NicConfig, *, ids: int | None = None):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
-        self._nodes, self._ids = config.nodes, config.remote_in_flight
+        self._nodes, self._ids = config.nodes, config.remote_in_flight if ids is None else ids
         super().__init__({
             "misses": In(stream.Signature(OutgoingRecord)),
             "o": Out(stream.Signature(OutgoingRecord)),

@@ -76,7 +76,7 @@ def check_pools(config: NicConfig, runtime: Runtime, plan: ShardPlan) -> None:
     """Raise ``ValueError`` for settings that tables which pool at their owner do not support."""
     if not plan.pools_at_owner:
         return
-    for name, value, needed in (("training", config.training, False), ("link", config.link, False),
+    for name, value, needed in (("training", config.training, False),
                                 ("interaction", runtime.interaction, False),
                                 ("deliver", runtime.deliver, "pooled")):
         if value != needed:

@@ -31,8 +31,9 @@ def restart(simulation: Simulation, fault: NicRestart, epoch: int, step_floor: i
     simulation.power_up(number)
     cluster.wait(down + ceil(cycles_of_us(fault.length)), at_quantum)
     registers, engine = simulation.registers[number], cluster.nodes[number].engine
-    simulation.load(number)
+    # Before the address: frames to the former NIC may still arrive.
     registers.write("link_epoch", epoch)
+    simulation.load(number)
     registers.write("step_floor", step_floor)
     _wait(cluster, at_quantum,
           lambda: not engine.registers_pending and bool(engine.get_signal("idle")))

@@ -262,7 +262,9 @@ class Run:
         stuck = None
         try:
             self.simulation.advance(self._work_left, self._after_quantum)
-            while self._restart_due(self.cluster.cycle) and not self._open and stop() is None:
+            # The next samples are held back from the cycle in which they would be handed out.
+            while not self._open and stop() is None and self._restart_due(
+                    self.cluster.cycle + self.simulation.hand_out):
                 self._restart()
                 self.simulation.advance(self._work_left, self._after_quantum)
         except StuckError as error:

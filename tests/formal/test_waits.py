@@ -13,7 +13,7 @@ import pytest
 from amaranth.hdl import Signal, Value
 from amaranth.lib import stream, wiring
 
-from rtl.bags import BagLanding, BagReceiver, OwnerPlaces
+from rtl.bags import BagLanding, BagReceiver, LostBags, OwnerPlaces
 from rtl.cache import LocalCache, RemoteCache
 from rtl.cache.cache import EmbeddingCache
 from rtl.cache.lost_misses import LostMisses
@@ -182,10 +182,11 @@ def test_headers_pass_beside_reads():
     assert verdict.holds, verdict
 
 
-def test_vectors_pass_beside_misses():
-    """Vectors wait for at most one vector of zeros."""
-    most = 1 << len(LostMisses(CONFIG).vector_beats)
-    verdict = prove(taken(LostMisses(CONFIG), "vectors", most, eager="fills"), seconds=100)
+@pytest.mark.parametrize("block, config", [(LostMisses, CONFIG), (LostBags, BAGS)])
+def test_vectors_pass_beside_questions(block, config):
+    """Vectors wait for at most one vector of zeros, and for no miss or bag."""
+    most = 1 << len(block(config).vector_beats)
+    verdict = prove(taken(block(config), "vectors", most, eager="fills"), seconds=100)
     assert verdict.holds, verdict
 
 

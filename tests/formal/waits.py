@@ -43,6 +43,8 @@ APART = {
         "what finds no room is dropped, and said again", "test_waits"),
     ("lost_misses.vectors", "lost_misses.o"): Contract(
         "vectors pass beside misses", "test_waits"),
+    ("lost_bags.vectors", "lost_bags.o"): Contract(
+        "vectors pass beside bags", "test_waits"),
     ("row_reads.headers", "row_reads.o"): Contract("headers pass beside lookups", "test_waits"),
 }
 """Pairs of an input and an output of one block; the input does not wait for the output."""

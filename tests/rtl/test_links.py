@@ -22,8 +22,9 @@ def config_of(training: bool, bags: bool) -> NicConfig:
 
 
 @OPTIONS
-def test_every_stream_of_a_block_is_an_end_of_a_link(training, bags):
-    nic = SmartNic(config_of(training, bags))
+@pytest.mark.parametrize("linked", [False, True])
+def test_every_stream_of_a_block_is_an_end_of_a_link(training, linked, bags):
+    nic = SmartNic(config_of(training, bags).with_fields(link=linked))
     ends = {"source": set(), "target": set()}
     for name, block in nic.blocks.items():
         for port, member in block.signature.members.items():
@@ -32,7 +33,7 @@ def test_every_stream_of_a_block_is_an_end_of_a_link(training, bags):
                 flipped = isinstance(inner, wiring.FlippedSignature)
                 if isinstance(inner.flip() if flipped else inner, stream.Signature):
                     ends["target" if flipped else "source"].add(f"{name}.{port}")
-    table = links(training, bags=bags)
+    table = links(training, linked, bags)
     for end, found in ends.items():
         named = [getattr(link, end) for link in table]
         assert len(set(named)) == len(named)
@@ -41,9 +42,10 @@ def test_every_stream_of_a_block_is_an_end_of_a_link(training, bags):
 
 
 @OPTIONS
-def test_the_ends_of_a_link_have_one_shape(training, bags):
-    nic = SmartNic(config_of(training, bags))
-    for link in links(training, bags=bags):
+@pytest.mark.parametrize("linked", [False, True])
+def test_the_ends_of_a_link_have_one_shape(training, linked, bags):
+    nic = SmartNic(config_of(training, bags).with_fields(link=linked))
+    for link in links(training, linked, bags):
         if link.fields is None and {link.source.partition(".")[0],
                                     link.target.partition(".")[0]} <= nic.blocks.keys():
             shapes = [port_at(dict(nic.blocks), place).payload.shape()

@@ -5,6 +5,8 @@ Most are comparisons that wrap, that compare fewer bits, or that are off by one.
 
 import pytest
 
+from rtl.bags.check import BagCheck
+from rtl.bags.lost import LostBags
 from rtl.bags.pool import BagPool
 from rtl.bags.word_store import WordStore
 from rtl.cache.fills import FillWriter
@@ -22,6 +24,7 @@ from rtl.network.frame_check import FrameCheck
 from rtl.network.link.deadlines import Deadlines
 from rtl.network.link.ends import first_deadline
 from rtl.network.link.overdue import Overdue
+from rtl.network.link.peer_credits import PeerCredits
 from rtl.network.link.round_trips import RoundTrips
 from rtl.network.link.sender import LinkSender
 from rtl.network.packet_pool import PacketPool
@@ -132,6 +135,18 @@ MUTANTS = [
            "bags/test_pool.py::test_words_and_full_packets[3-24-65535-3-None]"),
     Mutant(WordStore, "row.eq(beat + (k < start))", "row.eq(beat)",
            "bags/test_word_store.py::test_words_of_segments[4-3]"),
+    # Bags of lost owners: a bag of which only the head is drained, and one that is drained although
+    # its head has left.
+    Mutant(LostBags, "drains.eq(~heads.o.valid)", "drains.eq(0)",
+           "bags/test_lost.py::test_each_bag_of_a_lost_node_is_answered[0-1]"),
+    Mutant(LostBags, "self.bags.valid & ~drains", "self.bags.valid & ~heads.lost.any()",
+           "bags/test_lost.py::test_each_bag_of_a_lost_node_is_answered[2-1]"),
+    # A restarted peer that is taken back while its former self has bags here.
+    Mutant(PeerCredits, "(owed + passed.value[0])[:CREDIT_BITS]", "owed",
+           "network/link/test_rejoin.py::test_bags_of_a_peer_are_settled_when_beats_and_answers_"
+           "are_gone"),
+    Mutant(BagCheck, "self.passed.valid.eq(good)", "self.passed.valid.eq(take & segment.tail)",
+           "bags/test_check.py::test_only_good_bags_pass[0.0-0.0-0.5-0.0]"),
     Mutant(Dispatcher, "slot.step == next_step", "slot.step[:10] == next_step[:10]",
            "query/test_dispatcher.py::test_no_step_but_the_next_overtakes[1025]"),
     # Steps of delivery and of the dedupe table.

@@ -64,8 +64,9 @@ class LinkSender(wiring.Component):
     acknowledged: event :data:`rtl.network.link.layouts.Acknowledged`, in any cycle.
     arrived: stream of :data:`rtl.network.link.layouts.Arrivals`, contents of received LINK packets.
     ack_node, ack_value: ``acknowledge`` of a header to ``ack_node``, combinational.
-    credit_node, lookup_credit, gradient_credit: credits in a header to ``credit_node``,
-        combinational: of partials in PARTIALS and STEPS, else of lookups.
+    credit_node, lookup_credit, gradient_credit, bag_credit: credits in a header to ``credit_node``,
+        combinational: of partials in PARTIALS and STEPS, of bags in BAGS and BAG_VECTORS, else of
+        lookups; ``bag_credit`` only with ``config.owner_bags``.
     told: event :data:`rtl.network.layouts.AtNode`: a header for ``node`` takes ``ack_value`` in
         this cycle.
     node: number of this node.
@@ -107,6 +108,7 @@ class LinkSender(wiring.Component):
     def __init__(self, config: NicConfig, *, first_sequence: int = 0, beats: int = POOL_BEATS):
         self._nodes, self._most = config.nodes, config.net_payload_beats
         self._first_sequence, self._beats = first_sequence, beats
+        self._bags = config.owner_bags > 0
         super().__init__({
             "headers": In(stream.Signature(FrameInfo)), "payload": In(stream.Signature(RawBeat)),
             "links": In(stream.Signature(Arrivals)),
@@ -121,7 +123,8 @@ class LinkSender(wiring.Component):
             "close": In(AtNode), "closed": Out(1), "held": In(AtNode), "empty": Out(1),
             "busy": Out(1), "wipe": In(Wipe), "rejoined": In(Rejoined),
             "failed": Out(Failed), "lost": Out(config.nodes), "deadline": Out(32), "waits": Out(1),
-            "counters": Out(LINK_SENDER_COUNTERS), "idle": Out(1)})
+            "counters": Out(LINK_SENDER_COUNTERS), "idle": Out(1),
+            **({"bag_credit": In(CREDIT_BITS)} if self._bags else {})})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -186,10 +189,15 @@ class LinkSender(wiring.Component):
             payload = source.payload if port == 1 else source.payload_out
             training = (header.payload.opcode == Opcode.PARTIALS) | (
                 header.payload.opcode == Opcode.STEPS)
+            credit = Mux(training, self.gradient_credit, self.lookup_credit)
+            if self._bags:
+                of_bags = (header.payload.opcode == Opcode.BAGS) | (
+                    header.payload.opcode == Opcode.BAG_VECTORS)
+                credit = Mux(of_bags, self.bag_credit, credit)
             m.d.comb += [
                 into.valid.eq(header.valid), header.ready.eq(into.ready),
                 into.payload.eq(header.payload),
-                into.payload.credit.eq(Mux(training, self.gradient_credit, self.lookup_credit)),
+                into.payload.credit.eq(credit),
                 out.valid.eq(payload.valid), payload.ready.eq(out.ready),
                 out.payload.eq(payload.payload),
             ]

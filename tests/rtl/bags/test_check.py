@@ -90,6 +90,8 @@ class Peers:
         self.beats: list[dict] = []
         self.passed: list[dict] = []
         self.refused: list[int] = []
+        self.ends: list[tuple[int, int]] = []
+        """Node of each good bag, and the number of the beat in which the bag ends."""
         self.counts: Counter[str] = Counter()
 
     def send(self, words: list[int], node: int, step: int, lost: int | None = None) -> None:
@@ -103,14 +105,18 @@ class Peers:
         ends = lost is None
         parts = [(words, True)] if ends else [
             (words[:8 * lost], False), (words[8 * lost + 8:], lost < len(beats) - 1)]
+        first = len(self.beats) - sum(-(-len(part) // 8) for part, _ in parts)
         for part, complete in parts:
-            self._part(part, node, step, complete)
+            self._part(part, node, step, complete, first)
+            first += -(-len(part) // 8)
 
-    def _part(self, words: list[int], node: int, step: int, complete: bool) -> None:
-        """Follow the bags of consecutive ``words``; ``complete``: the packet ends behind them."""
+    def _part(self, words: list[int], node: int, step: int, complete: bool, beat: int) -> None:
+        """Follow the bags of consecutive ``words``, from beat number ``beat`` on; ``complete``: the
+        packet ends behind them."""
         segments: list[dict] = []
         for item in segments_of(words, 0, MOST, False):
             segments.append(item)
+            last, beat = beat, beat + item["beat_last"]
             if not item["segment"]["tail"]:
                 continue
             inside = [each["segment"]["words"] >> 64 * k & (1 << 64) - 1 for each in segments
@@ -123,6 +129,7 @@ class Peers:
                 self.counts[reason] += 1
                 self.refused.append(node)
             else:
+                self.ends.append((node, last))
                 self.counts["bags"] += 1
                 self.counts["keys"] += int(BagHead.from_bits(inside[0]).keys)
                 self.passed += [{"segment": each["segment"], "node": node, "step": step}
@@ -133,7 +140,7 @@ class Peers:
 def run(peers: Peers, gap: float, stall: float) -> int:
     """Run and compare; return the cycles from the first beat to the last segment."""
     dut = made(BagCheck, CONFIG)
-    taken, refused, freed, cycles = [], [], [], []
+    taken, refused, freed, passed, cycles = [], [], [], [], []
 
     async def after(ctx):
         await ctx.tick().repeat(3)
@@ -147,8 +154,10 @@ def run(peers: Peers, gap: float, stall: float) -> int:
 
     async def watch(ctx):
         cycle = 0
-        async for _, _, gone, dropped, comes, leaves in ctx.tick().sample(
-                dut.freed, dut.refused, dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready):
+        async for _, _, gone, dropped, good, comes, leaves in ctx.tick().sample(
+                dut.freed, dut.refused, dut.passed, dut.i.valid & dut.i.ready,
+                dut.o.valid & dut.o.ready):
+            passed.extend([(good.node, len(freed))] * good.valid)
             freed.extend([gone.node] * gone.valid)
             refused.extend([dropped.node] * dropped.valid)
             cycles.extend([cycle] * (comes | leaves))
@@ -158,10 +167,12 @@ def run(peers: Peers, gap: float, stall: float) -> int:
              receiver(dut.o, taken, len(peers.passed), stall=stall),
              background=[watch, quiet_while_idle(
                  dut.idle, [dut.i.valid, dut.o.ready, dut.write_en],
-                 [dut.o.valid, dut.freed.valid, dut.refused.valid])])
+                 [dut.o.valid, dut.freed.valid, dut.passed.valid, dut.refused.valid])])
     assert taken == peers.passed
     assert freed == [beat["source"] for beat in peers.beats]
     assert refused == peers.refused
+    # No beat of a good bag is consumed before the bag counts as passed.
+    assert passed == peers.ends
     return cycles[-1] - cycles[0]
 
 

@@ -125,10 +125,8 @@ def test_names_of_tables(tmp_path):
 @pytest.mark.parametrize(("make", "message"), [
     (lambda: Workload(pool="both"), "pool must be requester, owner or a TOML file, not 'both'"),
     (lambda: TrainOptions.of(pool="owner"), "pool must be requester in training, not 'owner'"),
-    (lambda: check_pools(TINY.with_fields(link=True), Runtime(), ALL_OWNER),
-     "link must be false for tables that pool at their owner, not true: use pool requester"),
     (lambda: check_pools(TINY.with_fields(training=True), Runtime(), ALL_OWNER),
-     "training must be false for tables that pool at their owner"),
+     "training must be false for tables that pool at their owner, not true: use pool requester"),
     (lambda: check_pools(TINY, Runtime(interaction=True), ALL_OWNER),
      "interaction must be false for tables that pool at their owner"),
     (lambda: check_pools(TINY, Runtime(deliver="unique"), ALL_OWNER),

@@ -47,6 +47,17 @@ def test_the_same_predictions_as_without(backend):
         assert results[0][name] == results[1][name]
 
 
+@pytest.mark.thorough
+def test_a_restart_that_is_due_when_the_next_samples_would_be_handed_out():
+    """It holds the samples back, and then they are handed out."""
+    first = "restart=1us:2us@1"
+    back = _good(samples=36, faults=first)["faults"]["restarts"][0]["taken_back"]
+    for later in range(0, 600, 60):
+        start = (back + later) * CYCLE_NS / 1000
+        result = _good(samples=36, faults=f"{first},restart={start}us:1us@2")
+        assert [one["node"] for one in result["faults"]["restarts"]] == [1, 2], later
+
+
 class Crash:
     """A run in which node 2 is restarted during traffic.
 

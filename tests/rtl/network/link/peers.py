@@ -98,7 +98,8 @@ class Network:
         self.failed: list[tuple[int, int]] = []
         self.repeated = self.jumps = self.now = self.most = 0
         self.base = random.Random(seed).getrandbits(32)
-        self.told: list[tuple[int, int, int, int]] = []
+        self.told: list[tuple[int, ...]] = []
+        self.bag_credit = [dut.bag_credit] if "bag_credit" in dut.signature.members else []
         self.headers: list[dict[str, int]] = []
         self.payloads: list[tuple[int, ...]] = []
         self.beats: list[int] = []
@@ -121,9 +122,10 @@ class Network:
     def packet(self, header: dict[str, int], beats: tuple[int, ...]) -> None:
         """Process a complete packet."""
         node = header["destination"]
-        told, value, lookups, gradients = self.told.pop(0)
-        credit = {Opcode.LINK: 0, Opcode.PARTIALS: gradients, Opcode.STEPS: gradients}.get(
-            header["opcode"], lookups)
+        told, value, lookups, gradients, *bags = self.told.pop(0)
+        credit = {Opcode.LINK: 0, Opcode.PARTIALS: gradients, Opcode.STEPS: gradients,
+                  **{opcode: credit for credit in bags for opcode in (
+                      Opcode.BAGS, Opcode.BAG_VECTORS)}}.get(header["opcode"], lookups)
         assert (node, header["acknowledge"], header["credit"]) == (told, value, credit)
         if header["opcode"] == Opcode.LINK:
             assert (header["count"], header["step"]) == (8, 0)
@@ -193,6 +195,8 @@ class Network:
             ctx.set(dut.ack_value, rng.getrandbits(16) << 8 | node)
             ctx.set(dut.lookup_credit, rng.getrandbits(8) << 8 | node)
             ctx.set(dut.gradient_credit, rng.getrandbits(8) << 8 | node)
+            for credit in self.bag_credit:
+                ctx.set(credit, rng.getrandbits(8) << 8 | node)
             await ctx.tick().until(dut.told.valid) if rng.random() < 0.1 else await ctx.changed(
                 dut.ack_node)
 
@@ -230,7 +234,7 @@ class Network:
                 dut.payload_out.ready, Value.cast(dut.payload_out.payload), dut.arrived.ready,
                 dut.failed.valid, dut.failed.step, dut.failed.node, dut.told.valid, dut.told.node,
                 dut.ack_node, dut.credit_node, dut.ack_value, dut.lookup_credit,
-                dut.gradient_credit)
+                dut.gradient_credit, *self.bag_credit)
             self.now += 1
             if told:
                 assert fresh[:2] == [node, node]

@@ -234,3 +234,53 @@ def test_credits_of_a_new_peer_count_from_zero():
             assert not ctx.get(dut.credit.valid)
 
     simulate(dut, bench, limit=60_000)
+
+
+def test_bags_of_a_peer_are_settled_when_beats_and_answers_are_gone():
+    """A beat that waits, or a bag without an answer, is not hidden by the other; bags that get no
+    answer do not count. Lookups and their vectors count for nothing."""
+    dut, rng = made(PeerCredits, NODES, bags=True), random.Random(5)
+    beats, bags, sent = [0] * NODES, [0] * NODES, [0] * NODES
+    seen = set()
+
+    async def bench(ctx):
+        await ctx.tick().until(dut.idle)
+        for _ in range(1500):
+            asked, gone, answered = (rng.randrange(NODES) for _ in range(3))
+            comes, goes = rng.random() < 0.4, beats[gone] > 0 and rng.random() < 0.5
+            # A bag passes with its last beat, or before.
+            passes = beats[gone] > 0 and rng.random() < 0.4
+            opcode, count = rng.choice([
+                (Opcode.BAG_VECTORS, min(bags[answered], rng.randrange(1, 33))),
+                (Opcode.BAG_VECTORS, bags[answered]),
+                (Opcode.LOOKUPS, rng.randrange(1, 177)), (Opcode.VECTORS, rng.randrange(1, 33)),
+                (Opcode.BAGS, rng.randrange(1, 177))])
+            ctx.set(dut.asked, {"valid": comes, "node": asked, "beats": 1})
+            ctx.set(dut.refused, {"valid": goes, "node": gone})
+            ctx.set(dut.passed, {"valid": passes, "node": gone})
+            ctx.set(dut.leaving, {"valid": count > 0, "node": answered, "opcode": opcode,
+                                  "count": count})
+            if opcode == Opcode.BAG_VECTORS:
+                bags[answered] -= count
+            elif opcode == Opcode.BAGS:
+                sent[answered] += -(-count // 8)
+            beats[asked] += comes
+            beats[gone] -= goes
+            bags[gone] += passes
+            await ctx.tick()
+            for event in (dut.asked, dut.refused, dut.passed, dut.leaving):
+                ctx.set(event.valid, 0)
+            held = rng.randrange(NODES)
+            ctx.set(dut.held, held)
+            await ctx.tick().repeat(3)
+            assert ctx.get(dut.idle)
+            assert ctx.get(dut.settled) == (beats[held] == bags[held] == 0)
+            seen.add((beats[held] > 0, bags[held] > 0))
+        # Only beats of bags count as sent.
+        ctx.set(dut.renew, 1)
+        await ctx.tick()
+        assert ctx.get(dut.renewed)
+        assert ctx.get(dut.credit.value) == sent[held] % (1 << 16)
+
+    simulate(dut, bench)
+    assert len(seen) == 4

@@ -1,5 +1,6 @@
-"""Credits of a rejoining peer while lookups for it wait and leave all the time."""
+"""Credits of a rejoining peer while lookups or bags for it wait and leave all the time."""
 
+import random
 from types import SimpleNamespace
 
 import pytest
@@ -21,36 +22,46 @@ PEER, CONSUMED, CHANGE = 2, 300, 0x5A
 class Linked(Elaboratable):
     """The blocks of the link, connected as in the NIC; all other blocks are signals."""
 
-    def __init__(self):
+    def __init__(self, bags: bool):
         nodes = CONFIG.nodes
+        self.config = CONFIG.with_fields(owner_bags=16 * bags)
         self.blocks = SimpleNamespace(
-            **link_blocks(CONFIG), net_receiver=FrameReceiver(CONFIG, link=True),
+            **link_blocks(self.config), net_receiver=FrameReceiver(CONFIG, link=True),
             host_reporter=SimpleNamespace(failed=Signal(Failed)),
-            net_parser=SimpleNamespace(credit=Signal(Credit)),
+            net_parser=SimpleNamespace(credit=Signal(Credit), bag_credit=Signal(Credit)),
             lookup_receiver=SimpleNamespace(kept=Signal(FreedBeats)),
             lookup_packager=SimpleNamespace(lost=Signal(nodes)),
             peer_answers=SimpleNamespace(counters=Signal(ANSWER_COUNTERS)),
-            lookup_check=SimpleNamespace(refused=Signal(AtNode)))
+            lookup_check=SimpleNamespace(refused=Signal(AtNode)),
+            bag_receiver=SimpleNamespace(kept=Signal(FreedBeats)),
+            bag_check=SimpleNamespace(freed=Signal(AtNode), passed=Signal(AtNode)),
+            bag_packager=SimpleNamespace(lost=Signal(nodes)),
+            bag_answers=SimpleNamespace(counters=Signal(ANSWER_COUNTERS)))
         self.csr = SimpleNamespace(
             link_rejoin=Signal(16), link_rejoins=Signal(), link_rejoining=Signal(),
             link_given_up=Signal(nodes))
-        self.credits = CreditCounter(nodes)
+        self.credits = [CreditCounter(nodes) for _ in range(1 + bags)]
 
     def elaborate(self, platform) -> Module:
         m, blocks = Module(), self.blocks
-        m.submodules += [blocks.link_sender, blocks.link_rejoin, blocks.link_credits,
-                         blocks.lost_misses, blocks.link_probes, blocks.net_receiver, self.credits]
-        connect_link(m, CONFIG, blocks, self.csr, self.credits)  # type: ignore[arg-type]
+        m.submodules += [blocks.net_receiver, *self.credits,
+                         *(getattr(blocks, name) for name in link_blocks(self.config))]
+        connect_link(m, self.config, blocks, self.csr, *self.credits)  # type: ignore[arg-type]
         return m
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("bags", [False, True], ids=["lookups", "bags"])
 @pytest.mark.parametrize("beats", [pytest.param(1, marks=pytest.mark.slow), 3])
-def test_each_beat_is_given_back_once(beats):
+def test_each_beat_is_given_back_once(beats, bags):
     """What the old peer got is given back to the gate, and nothing that is sent to the new peer;
-    the new peer is told of no beat that the old one has sent."""
-    dut = Linked()
-    sender, account, csr = dut.blocks.link_sender, dut.blocks.link_credits, dut.csr
+    the new peer is told of no beat that the old one has sent.
+
+    In a NIC with bags, credits of lookups come and go in most cycles meanwhile.
+    """
+    dut, rng = Linked(bags), random.Random(beats)
+    sender, csr, credits = dut.blocks.link_sender, dut.csr, dut.credits[-1]
+    account = dut.blocks.link_bag_credits if bags else dut.blocks.link_credits
     taken, left, told, lost = [], [], [], []
 
     async def bench(ctx):
@@ -58,10 +69,10 @@ def test_each_beat_is_given_back_once(beats):
             ctx.set(getattr(sender, name), value)
         ctx.set(sender.header_out.ready, 1)
         ctx.set(sender.payload_out.ready, 1)
-        await ctx.tick().until(dut.credits.idle)
-        ctx.set(dut.credits.freed, {"valid": 1, "node": PEER})
+        await ctx.tick().until(credits.idle)
+        ctx.set(credits.freed, {"valid": 1, "node": PEER})
         await ctx.tick().repeat(CONSUMED)
-        ctx.set(dut.credits.freed.valid, 0)
+        ctx.set(credits.freed.valid, 0)
         await ctx.tick().repeat(200)
         ctx.set(csr.link_rejoin, PEER << 8 | CHANGE)
         ctx.set(csr.link_rejoins, 1)
@@ -73,7 +84,8 @@ def test_each_beat_is_given_back_once(beats):
     async def traffic(ctx):
         ctx.set(sender.payload.valid, 1)
         ctx.set(sender.headers.payload, {
-            "opcode": Opcode.LOOKUPS, "destination": PEER, "step": 1, "count": 8 * beats})
+            "opcode": Opcode.BAGS if bags else Opcode.LOOKUPS, "destination": PEER, "step": 1,
+            "count": 8 * beats})
         while True:
             ctx.set(sender.headers.valid, 1)
             await ctx.tick().until(sender.headers.ready)
@@ -99,7 +111,15 @@ def test_each_beat_is_given_back_once(beats):
                 told.append((credit.node, credit.value))
             lost.append(given_up)
 
-    simulate(dut, bench, background=[traffic, payload, watch], limit=4_000)
+    async def others(ctx):
+        """Lookups of peer 1 are consumed, and it returns credits."""
+        await ctx.tick().until(dut.credits[0].idle)
+        while bags:
+            ctx.set(dut.credits[0].freed, {"valid": rng.random() < 0.8, "node": 1})
+            ctx.set(dut.blocks.net_parser.credit, {"valid": rng.random() < 0.8, "node": 1})
+            await ctx.tick()
+
+    simulate(dut, bench, background=[traffic, payload, watch, others], limit=4_000)
     old, new = ([entry for entry in left if entry[0] == change] for change in (0, CHANGE))
     assert len(new) > 1 and old + new == left
     assert old[-1][2] == CONSUMED

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 from amaranth.hdl import Cat
 
-from rtl.config import preset
+from rtl.config import NicConfig, preset
 from rtl.formats import Opcode
 from rtl.network.link.sender import LinkSender
 from tests.rtl.network.dirty import simulate
@@ -21,22 +21,22 @@ WRAPS = (1 << 24) - 300
 
 
 def packets(count: int, seed: int = 0, *, to: range | None = None,
-            longest: int = 6) -> list[Packet]:
+            longest: int = 6, opcodes: tuple[Opcode, ...] = OPCODES) -> list[Packet]:
     rng = random.Random(seed)
     return [Packet(
-        rng.choice(OPCODES), rng.choice(to or range(NODES)), rng.getrandbits(16),
+        rng.choice(opcodes), rng.choice(to or range(NODES)), rng.getrandbits(16),
         rng.getrandbits(16), tuple(rng.getrandbits(512) for _ in range(rng.randrange(longest + 1))))
         for _ in range(count)]
 
 
 def run(items: list[Packet], settings: Settings, *, seed: int = 1, gap: float = 0.0,
         first: int = 0, beats: int = 64, tries: int = 100, links=(), patience: int = 60_000,
-        before=None):
+        before=None, config: NicConfig = CONFIG):
     """Send ``items``; return the network and the counters once the block is idle.
 
     ``before``: a testbench that runs first.
     """
-    dut = made(LinkSender, CONFIG, first_sequence=first, beats=beats)
+    dut = made(LinkSender, config, first_sequence=first, beats=beats)
     network = Network(dut, NODES, settings, first, seed, LEAST)
     counters = {}
 
@@ -77,6 +77,15 @@ def check(items: list[Packet], network: Network, counters: dict[str, int]) -> No
     assert counters["repeated"] == network.repeated
     assert counters["bad_acknowledgements"] == counters["failures"] == 0
     assert network.failed == []
+
+
+def test_packets_of_bags_carry_the_credit_of_bags():
+    """Also when they are sent again, beside lookups and packets of training."""
+    items = packets(60, opcodes=(*OPCODES, Opcode.BAGS, Opcode.BAG_VECTORS))
+    network, counters = run(items, Settings(loss=0.1),
+                            config=CONFIG.with_fields(owner_bags=16))
+    check(items, network, counters)
+    assert network.repeated > 0
 
 
 @pytest.mark.thorough
