@@ -56,7 +56,8 @@ class OwnerPooling:
             items.append(places + at)
             heads.append(places[kinds == RecordKind.SAMPLE] + at)
             at += len(words)
-        pools = cls(plan.owner_pooled > 0, own, np.concatenate(items), np.zeros(plan.nodes, np.int64))
+        pools = cls(plan.owner_pooled > 0, own, np.concatenate(items),
+                    np.zeros(plan.nodes, np.int64))
         return pools, np.concatenate(records), np.append(np.concatenate(heads), at)
 
     def sends(self, node: int) -> bool:
