@@ -19,8 +19,7 @@ DELIVERY_COUNTERS = CounterLayout(*UNIQUE_COUNTERS.members, "cut")
 
 
 class ShareDelivery(Gateable, wiring.Component):
-    """With ``unique``, pass each distinct key of a share once, and each bag; output an index for each
-    slot.
+    """With ``unique``, pass each bag, and each distinct key of a share once; index all slots.
 
     Later blocks see the passed slots as one large sample without a number. Each key is a bag of its
     own (KEY_END), so its vector is not pooled with another vector. An EMPTY slot, the ``last``,
