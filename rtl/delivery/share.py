@@ -1,6 +1,6 @@
 """ShareDelivery: reduces a share to its distinct keys on the way to the dispatcher."""
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -17,13 +17,9 @@ __all__ = ["DELIVERY_COUNTERS", "ShareDelivery"]
 
 DELIVERY_COUNTERS = CounterLayout(*UNIQUE_COUNTERS.members, "cut")
 
-_Way = data.StructLayout({"slot": Slot, "cut": 1, "before": STEP_BITS})
-"""A slot that is passed on. ``cut``: the share of another step before it (``before``) was not
-ended."""
-
 
 class ShareDelivery(Gateable, wiring.Component):
-    """With ``unique``, pass each distinct key of a share once, and output an index for each slot.
+    """With ``unique``, pass each bag, and each distinct key of a share once; index all slots.
 
     Later blocks see the passed slots as one large sample without a number. Each key is a bag of its
     own (KEY_END), so its vector is not pooled with another vector. An EMPTY slot, the ``last``,
@@ -58,7 +54,7 @@ class ShareDelivery(Gateable, wiring.Component):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
         self._finder = UniqueFinder(config) if config.unique_keys else None
-        slot = slot_layout(True) if config.owner_bags else Slot
+        self._slot = slot = slot_layout(True) if config.owner_bags else Slot
         super().__init__({
             "i": In(stream.Signature(slot)), "o": Out(stream.Signature(slot)),
             "shares": Out(stream.Signature(slot)),
@@ -72,9 +68,11 @@ class ShareDelivery(Gateable, wiring.Component):
             m.d.comb += [self.idle.eq(1), self.counters.eq(0)]
             return m
         m.submodules.finder = finder = self._finder
-        m.submodules.slots = slots = SkidBuffer(Slot)
+        m.submodules.slots = slots = SkidBuffer(self._slot)
         wiring.connect(m, slots.o, finder.i)
-        m.submodules.way = way = SkidBuffer(_Way)
+        m.submodules.way = way = SkidBuffer(data.StructLayout(
+            {"slot": self._slot, "cut": 1, "before": STEP_BITS}))
+        # ``cut``: the share of another step before the slot (``before``) was not ended.
         here, entering, share = way.o.payload, way.i.payload, self.shares.payload
         ends = Signal()
         # A copy: the selector of wide payloads elsewhere has many loads.
@@ -83,7 +81,7 @@ class ShareDelivery(Gateable, wiring.Component):
         cutting, cut = self._cut(m, finder, way)
         m.d.comb += [
             finder.enable.eq(self.unique),
-            slots.i.payload.eq(Value.cast(self.i.payload)[:Slot.size]),
+            slots.i.payload.eq(self.i.payload),
             self.o.payload.eq(self.i.payload), self.o.valid.eq(self.i.valid & passing),
             slots.i.valid.eq(self.i.valid & ~passing),
             # Shares proceed while the dispatcher waits: repeats do not need it.
@@ -95,6 +93,7 @@ class ShareDelivery(Gateable, wiring.Component):
             share.kind.eq(Mux(ends, RecordKind.EMPTY, RecordKind.KEY_END)),
             share.key.eq(here.slot.key), share.owner.eq(here.slot.owner),
             share.mine.eq(here.slot.mine & ~ends),
+            *([share.bag.eq(here.slot.bag & ~ends)] if "bag" in self._slot.members else []),
             share.sample.eq(NO_SAMPLE),
             share.step.eq(Mux(cutting, here.before, here.slot.step)),
             self.shares.valid.eq(way.o.valid), way.o.ready.eq(self.shares.ready & ~cutting),

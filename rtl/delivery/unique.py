@@ -14,7 +14,7 @@ from rtl.keys.one_hot import any_of
 from rtl.keys.set_loop import SetLoop
 from rtl.memory import report_swept
 from rtl.monitor.counters import CounterLayout, count
-from rtl.query.checker import Slot
+from rtl.query.checker import Slot, slot_layout
 from rtl.stream import CreditQueue, SkidBuffer, StreamFIFO
 
 __all__ = ["UNIQUE_COUNTERS", "UniqueFinder"]
@@ -51,6 +51,9 @@ class UniqueFinder(wiring.Component):
     step. If such a key appears again, it passes again with a new index, and both indices are right.
     ``unique`` exceeds the number of distinct keys by at most ``retired_early``.
 
+    **Bags** that pool at their owner (with ``config.owner_bags``) are not looked up: each passes
+    and gets the next index, counted in ``unique``.
+
     **Indices** have 16 bits. EMPTY slots have 0xFFFF. A key that appears first when all 65,534
     indices are used passes; it and its repeats have 0xFFFE, counted in ``no_index``. A share of at
     most 65,534 slots never reaches this; the host rejects larger shares
@@ -64,8 +67,8 @@ class UniqueFinder(wiring.Component):
 
     Ports
     -----
-    i: stream of :data:`rtl.query.Slot`.
-    o: stream of :data:`rtl.query.Slot`: the first slot of each key, unchanged.
+    i: stream of :func:`rtl.query.slot_layout`.
+    o: the same: the first slot of each key, and each bag, unchanged.
     indices: stream of :data:`rtl.delivery.SlotIndex`, one per slot.
     enable: 0: every slot passes unchanged, with the same latency and without an index. May change
         while idle.
@@ -93,16 +96,18 @@ class UniqueFinder(wiring.Component):
         self._ways, self._sets = config.unique_ways, config.unique_keys // config.unique_ways
         # The key as it is compared and stored.
         self._key_bits = ROW_BITS + ceil_log2(config.tables)
+        self._slot = slot_layout(True) if config.owner_bags else Slot
+        self._bag = {"bag": 1} if config.owner_bags else {}
         super().__init__({
-            "i": In(stream.Signature(Slot)), "o": Out(stream.Signature(Slot)),
+            "i": In(stream.Signature(self._slot)), "o": Out(stream.Signature(self._slot)),
             "indices": Out(stream.Signature(SlotIndex)),
             "enable": In(1), "counters": Out(UNIQUE_COUNTERS), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.words = words = StreamFIFO(Slot, QUEUE)
+        m.submodules.words = words = StreamFIFO(self._slot, QUEUE)
         m.submodules.front_buffer = front = SkidBuffer(data.StructLayout(
-            {"key": self._key_bits, "empty": 1, "ends": 1, "begins": 1}))
+            {"key": self._key_bits, "empty": 1, "ends": 1, "begins": 1} | self._bag))
         m.submodules.queue = queue = CreditQueue(data.StructLayout(
             {"index": INDEX_BITS, "goes": 1, "told": 1}), QUEUE)
         loop, sweeping, waits = self._enter(m, words, front, queue)
@@ -139,7 +144,7 @@ class UniqueFinder(wiring.Component):
         sets = self._sets
         m.submodules.loop = loop = SetLoop(
             self._key_bits + EPOCH_BITS,
-            data.StructLayout({"told": 1, "empty": 1, "ends": 1, "begins": 1}),
+            data.StructLayout({"told": 1, "empty": 1, "ends": 1, "begins": 1} | self._bag),
             sets=sets, ways=self._ways, hash_key=self._hash,
             state_bits=policy_of("lru", self._ways).bits, label_bits=INDEX_BITS,
             style="lutram" if sets <= 64 else "bram" if sets < 2048 else "uram")
@@ -154,6 +159,8 @@ class UniqueFinder(wiring.Component):
             front.i.payload.ends.eq(slot.ends),
             front.i.payload.begins.eq(fresh | (slot.step != step)),
         ]
+        if self._bag:
+            m.d.comb += front.i.payload.bag.eq(slot.bag)
         m.d.sync += [fresh.eq(Mux(taken, slot.ends, fresh)), enable.eq(self.enable)]
         with m.If(taken):
             m.d.sync += step.eq(slot.step)
@@ -162,13 +169,17 @@ class UniqueFinder(wiring.Component):
         final = Signal()  # the epoch is the last before a sweep
         sweeping, swept, address = Signal(init=1), Signal(), Signal(range(max(2, sets)))
         here, waits, enters = front.o.payload, Signal(), Signal()
+        looks, writes = enable & ~here.empty, enable & ~here.empty
+        if self._bag:
+            looks = writes = looks & ~here.bag
+            m.d.comb += loop.i.context.bag.eq(here.bag)
         m.d.comb += [
             waits.eq(here.begins & final), swept.eq(sweeping & (address == sets - 1)),
             front.o.ready.eq(queue.free & ~sweeping & ~waits),
             enters.eq(front.o.valid & front.o.ready), queue.reserve.eq(enters),
             of_slot.eq(epoch + here.begins),
             loop.i.valid.eq(enters), loop.i.key.eq(Cat(here.key, of_slot)),
-            loop.i.looks.eq(enable & ~here.empty), loop.i.writes.eq(enable & ~here.empty),
+            loop.i.looks.eq(looks), loop.i.writes.eq(writes),
             loop.i.context.told.eq(enable), loop.i.context.empty.eq(here.empty),
             loop.i.context.ends.eq(here.ends), loop.i.context.begins.eq(here.begins),
             loop.limit.eq(sets), loop.clear.eq(sweeping), loop.clear_address.eq(address),
@@ -200,8 +211,11 @@ class UniqueFinder(wiring.Component):
         # A cycle later: the next index; it stays at NO_INDEX when all are used.
         o, found = loop.o, queue.i.payload
         following, index, first = Signal(INDEX_BITS, reset_less=True), Signal(INDEX_BITS), Signal()
+        placed = o.placed.any()
+        if self._bag:
+            placed |= o.context.bag & o.context.told
         m.d.comb += [
-            first.eq(o.placed.any()), index.eq(Mux(o.context.begins, 0, following)),
+            first.eq(placed), index.eq(Mux(o.context.begins, 0, following)),
             loop.label.eq(index), queue.i.valid.eq(o.valid),
             found.index.eq(Mux(o.context.empty, EMPTY_INDEX, Mux(first, index, o.label))),
             found.goes.eq(first | o.context.ends | ~o.context.told),

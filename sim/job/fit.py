@@ -45,7 +45,7 @@ def fitting_nic(config: NicConfig, model: Model, runtime: Runtime, workload: Wor
     """Return the NIC to build, see `config_to_build`. Raises as `check_fit` and `check_pools` do.
     """
     if plan is not None:
-        check_pools(config, runtime, plan)
+        check_pools(config, plan)
     config = config_to_build(config, model, runtime, workload, plan)
     check_fit(config, model, runtime, workload)
     return config
@@ -72,16 +72,13 @@ def config_to_build(config: NicConfig, model: Model, runtime: Runtime, workload:
     return config
 
 
-def check_pools(config: NicConfig, runtime: Runtime, plan: ShardPlan) -> None:
+def check_pools(config: NicConfig, plan: ShardPlan) -> None:
     """Raise ``ValueError`` for settings that tables which pool at their owner do not support."""
     if not plan.pools_at_owner:
         return
-    for name, value, needed in (("training", config.training, False),
-                                ("interaction", runtime.interaction, False),
-                                ("deliver", runtime.deliver, "pooled")):
-        if value != needed:
-            raise ValueError(f"{name} must be {str(needed).lower()} for tables that pool at their "
-                             f"owner, not {str(value).lower()}: use pool requester")
+    if config.training:
+        raise ValueError("training must be false for tables that pool at their owner, not true: "
+                         "use pool requester")
 
 
 def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workload) -> None:

@@ -82,7 +82,7 @@ class Answers:
     def open(self, step: Step) -> None:
         """Start accepting answers to ``step``."""
         self.steps[step.number] = step
-        if self._unique:
+        if self._unique and step.sends(self._number):
             self._unique.open(step)
 
     def close(self, step: Step) -> None:

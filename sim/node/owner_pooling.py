@@ -19,28 +19,31 @@ class OwnerPooling:
     """The bags of a step with owner-pooled tables.
 
     A node's own bags, of owner-pooled tables whose rows it has, do not pass its NIC: its GPU pools
-    them.
+    them. If the NIC computes the interaction, it needs all bags, and no bag is a node's own.
 
     Members
     -------
+    pooled: whether each table pools at its owner: bool ``[tables]``.
     own: whether the bags of each table are a node's own: bool ``[nodes, tables]``.
     items: begin of each head, record and bag in the step's records: int64, ascending.
     parts: own bags of each sample that are pooled: int64 ``[nodes]``, 0 until the kernel ends.
     """
 
+    pooled: np.ndarray
     own: np.ndarray
     items: np.ndarray
     parts: np.ndarray
 
     @classmethod
     def of(cls, plan: ShardPlan, samples: Samples, first: int,
-           shares: list[int]) -> tuple["OwnerPooling", np.ndarray, np.ndarray]:
+           shares: list[int], interaction: bool = False,
+           ) -> tuple["OwnerPooling", np.ndarray, np.ndarray]:
         """Return the bags of a step, its query records, and the bounds of each sample's records.
 
         first: number of the first sample. shares: first sample of each node's share, then the
-        number of samples.
+        number of samples. interaction: whether the NIC computes the interaction.
         """
-        own = np.array([plan.own_pooled(node) for node in range(plan.nodes)])
+        own = np.array([plan.own_pooled(node) for node in range(plan.nodes)]) & (not interaction)
         records, items, heads, at = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], [], 0
         for node, (begin, end) in enumerate(pairwise(shares)):
             if own[node].all():
@@ -53,7 +56,8 @@ class OwnerPooling:
             items.append(places + at)
             heads.append(places[kinds == RecordKind.SAMPLE] + at)
             at += len(words)
-        pools = cls(own, np.concatenate(items), np.zeros(plan.nodes, np.int64))
+        pools = cls(plan.owner_pooled > 0, own, np.concatenate(items),
+                    np.zeros(plan.nodes, np.int64))
         return pools, np.concatenate(records), np.append(np.concatenate(heads), at)
 
     def sends(self, node: int) -> bool:
@@ -64,6 +68,13 @@ class OwnerPooling:
         """Return the items of the records ``first`` to ``end - 1``, counted from ``first``."""
         begin, after = np.searchsorted(self.items, (first, end))
         return self.items[begin:after] - first
+
+    def sent_lengths(self, node: int, share: Samples) -> tuple[np.ndarray, np.ndarray]:
+        """Return the keys and the slots of each bag of ``share`` that ``node`` sends to its NIC:
+        int64 ``[samples, tables]``."""
+        sent = ~self.own[node]
+        keys = share.bag_lengths[:, sent].astype(np.int64)
+        return keys, np.where(self.pooled[sent], np.minimum(keys, 1), keys)
 
     def own_bags(self, node: int, share: Samples) -> BagList:
         """Return the own bags of the ``share`` of ``node``, except empty bags, sample by sample."""

@@ -19,7 +19,8 @@ from host.placement.shard import ShardPlan
 from host.samples import Samples, share_sizes
 from host.wire.bags import BagList
 from host.wire.indices import check_share
-from host.wire.packets import query_records, share_end
+from host.wire.packets import query_records, record_fields, share_end
+from rtl.formats import QueryRecord, RecordKind
 from sim.node.owner_pooling import OwnerPooling
 
 __all__ = ["PooledOf", "Step", "StepResult", "lacking"]
@@ -89,7 +90,8 @@ class Step:
         if unique:
             check_share(samples.share_slots(nodes))
         if plan is not None and plan.pools_at_owner:
-            pools, records, bounds = OwnerPooling.of(plan, samples, first, shares)
+            pools, records, bounds = OwnerPooling.of(
+                plan, samples, first, shares, interaction=dense is not None)
         else:
             slots = np.concatenate(([0], np.cumsum(samples.slots)))
             pools, records, bounds = None, query_records(samples, first), slots + np.arange(n + 1)
@@ -137,7 +139,9 @@ class Step:
         """Return the places in :meth:`queries` at which a packet may begin; None for all places."""
         if self.pools is None:
             return None
-        return self.pools.items_within(*self.bounds[self.shares[node:node + 2]])
+        first, end = self.bounds[self.shares[node:node + 2]]
+        items = self.pools.items_within(first, end)
+        return np.append(items, end - first) if self.unique else items
 
     def sends(self, node: int) -> bool:
         """Return whether ``node`` has queries for its NIC."""
@@ -147,6 +151,36 @@ class Step:
         """Return the bags of the share of ``node`` that its own GPU pools, except empty bags."""
         assert self.pools is not None
         return self.pools.own_bags(node, self.samples.slice(*self.shares[node:node + 2]))
+
+    def slot_kinds(self, node: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the kind of each slot in :meth:`queries`, and the begin of each sample's slots:
+        int64 ``[samples + 1]``."""
+        bounds = self.bounds[self.shares[node]:self.shares[node + 1] + 1]
+        records, starts = self.records[bounds[0]:bounds[-1]], bounds - bounds[0]
+        if self.pools is not None:
+            items = self.pools.items_within(bounds[0], bounds[-1])
+            records, starts = records[items], np.searchsorted(items, starts)
+        kinds = record_fields(QueryRecord, records)["kind"]
+        return kinds[kinds != RecordKind.SAMPLE], starts - np.arange(len(starts))
+
+    def bag_lengths(self, node: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the keys and the slots of each bag in :meth:`queries`: int64 ``[samples, bags]``.
+        """
+        share = self.samples.slice(*self.shares[node:node + 2])
+        if self.pools is not None:
+            return self.pools.sent_lengths(node, share)
+        lengths = share.bag_lengths.astype(np.int64)
+        return lengths, lengths
+
+    def place_all(self, node: int, at: np.ndarray, parts: np.ndarray) -> None:
+        """Store the complete answers of the NIC to the step's samples ``at``."""
+        total, more, places = self._answered(node)
+        if places is None:
+            self.answers[at] = parts
+        else:
+            self.answers[at[:, None], places] = parts
+        self.filled[at] = total + more
+        self.left[node] -= len(at)
 
     def place_own(self, node: int, vectors: np.ndarray) -> None:
         """Store the pooled vectors of :meth:`own_bags`; without queries, the share is answered."""
@@ -163,7 +197,7 @@ class Step:
     def _answered(self, node: int) -> tuple[int, int, np.ndarray | None]:
         """Return the parts of a sample's answer from the NIC, the parts that ``filled`` counts in
         addition, and the places of the NIC's parts; None for all places."""
-        if self.pools is None:
+        if self.pools is None or self.dense is not None:
             return self.answers.shape[1], 0, None
         sent = np.flatnonzero(~self.pools.own[node])
         return len(sent), int(self.pools.parts[node]), sent

@@ -6,9 +6,10 @@ from collections.abc import Callable
 import numpy as np
 
 from host.dlrm.dlrm import pool
+from host.dlrm.float32 import means
 from host.wire.indices import IndexPart, parse_indices
-from host.wire.packets import Header, parse_pooled, record_fields
-from rtl.formats import EMPTY_INDEX, NO_SAMPLE, QueryRecord, RecordKind
+from host.wire.packets import Header, parse_pooled
+from rtl.formats import EMPTY_INDEX, NO_SAMPLE, RecordKind
 from sim.node.errors import COUNT, ProtocolError
 from sim.node.step import Step
 
@@ -31,10 +32,8 @@ class UniqueShare:
     def __init__(self, step: Step, node: int):
         self.step, self._node = step, node
         self.first, self._last = step.shares[node:node + 2]
-        bounds = step.bounds[self.first:self._last + 1]
-        kinds = record_fields(QueryRecord, step.records[bounds[0]:bounds[-1]])["kind"]
-        self._empty = kinds[kinds != RecordKind.SAMPLE] == RecordKind.EMPTY
-        self._starts = bounds - bounds[0] - np.arange(len(bounds))
+        kinds, self._starts = step.slot_kinds(node)
+        self._empty = kinds == RecordKind.EMPTY
         self._indices = np.empty(len(self._empty), np.uint16)
         self._vectors = [np.empty((0, step.answers.shape[2]), np.float32)]
         self._count = self._next = 0
@@ -112,11 +111,11 @@ class UniqueShare:
         if (wrong := indices >= len(vectors)).any():
             raise ProtocolError(f"that name vector {indices[wrong.argmax()]} of {len(vectors)}")
         step, at = self.step, self.first + np.flatnonzero(answered)
-        lengths = step.samples.bag_lengths[at].reshape(-1)
-        pooled = pool(vectors[indices], lengths, pooling)
-        step.answers[at] = pooled.reshape(len(at), *step.answers.shape[1:])
-        step.filled[at] = step.answers.shape[1]
-        step.left[self._node] -= len(at)
+        lengths, slots = (each[answered] for each in step.bag_lengths(self._node))
+        pooled = pool(vectors[indices], slots.reshape(-1), "sum")
+        if pooling == "mean":
+            pooled = means(pooled, lengths.reshape(-1))
+        step.place_all(self._node, at, pooled.reshape(*lengths.shape, vectors.shape[1]))
         for index, status in self._lost.items():
             slots = np.flatnonzero((self._indices == index) & ~self._empty)
             lost = np.unique(np.searchsorted(self._starts, slots, "right") - 1)

@@ -7,7 +7,7 @@ from host.placement.sets import CacheSets, set_of
 from rtl.formats import END_SAMPLE, ROW_BITS, RecordKind
 from rtl.keys.hash_columns import key_hash
 
-__all__ = ["EMPTY", "Table", "end_of", "key_of", "slots_of", "some_keys"]
+__all__ = ["EMPTY", "Table", "end_of", "key_of", "slots_of", "some_keys", "with_bags"]
 
 EMPTY = None
 """In place of a key: an empty bag."""
@@ -40,6 +40,14 @@ def slots_of(steps: Iterable[tuple[int, Sequence[int | None]]], *, seed: int = 0
             if last:
                 sample = (sample + rng.choice((1, 1, 1, 2))) & 0xFFFF_FFFF
     return slots
+
+
+def with_bags(slots: list[dict], seed: int) -> list[dict]:
+    """Return ``slots`` with the bag bit of a NIC with bags: about half of the KEY_END slots are
+    bags. Many bags have equal keys."""
+    rng = random.Random(seed)
+    return [slot | {"bag": int(slot["kind"] == RecordKind.KEY_END and rng.random() < 0.5)}
+            for slot in slots]
 
 
 def end_of(step: int) -> dict:
@@ -83,7 +91,14 @@ class Table:
             self.sent.append(slot)
             self._step = None
         index, key = 0xFFFF, tuple(slot["key"].values())
-        if not empty:
+        if slot.get("bag"):
+            self.unique += 1
+            index = min(self._next, self._limit)
+            self._next += 1
+            self.first.append(len(self.indices))
+            self.sent.append(slot)
+            self.none += index == self._limit
+        elif not empty:
             which = set_of(key_hash(**slot["key"]), self._keys // 8)
             if self._sets.access(which, key):
                 self.repeats += 1

@@ -7,7 +7,7 @@ from amaranth.hdl import Signal
 from rtl.config import preset
 from rtl.delivery import ShareDelivery
 from rtl.formats import NO_SAMPLE, RecordKind
-from tests.rtl.delivery.slots import EMPTY, Table, end_of, slots_of, some_keys
+from tests.rtl.delivery.slots import EMPTY, Table, end_of, slots_of, some_keys, with_bags
 from tests.rtl.power_up import powered_up
 from tests.support import a_bit_apart, counts_of, made, quiet_while_idle, receiver, sender, simulate
 
@@ -46,7 +46,7 @@ def expected_of(slots, keys):
         else:
             out.append({"kind": int(RecordKind.KEY_END), "sample": NO_SAMPLE, "last": 0,
                         "step": slot["step"], "key": slot["key"], "owner": slot["owner"],
-                        "mine": slot["mine"]})
+                        "mine": slot["mine"]} | ({"bag": slot["bag"]} if "bag" in slot else {}))
         open_step = None if slot["ends"] else slot["step"]
     return out, [None if index["ends"] else index for index in table.indices]
 
@@ -111,6 +111,18 @@ def test_shares_leave_as_their_different_keys_and_an_end(stalls):
     expected, counters = check(slots, stalls=stalls)
     assert sum(item["last"] for item in expected) == 7
     assert counters["cut"] == 0 and counters["repeats"] > 60
+
+
+@pytest.mark.parametrize("stalls", [STALLS[0], STALLS[4]])
+def test_bags_leave_with_an_index_each(stalls):
+    """Send keys and bags whose table and row are equal: a bag matches no key and no bag."""
+    slots = []
+    for step, keys in ((3, some_keys(60, 20, 1)), (4, some_keys(60, 2, 2)), (5, [1, 1])):
+        slots += with_bags([*slots_of([(step, keys)], seed=step), end_of(step)], step)
+    dut = made(ShareDelivery, preset("tiny").with_fields(unique_keys=64, owner_bags=16))
+    expected, counters = check(slots, stalls=stalls, dut=dut)
+    assert sum(item.get("bag", 0) for item in expected) > 30
+    assert counters["repeats"] > 20
 
 
 @pytest.mark.parametrize("stalls", [STALLS[0], STALLS[4]])

@@ -125,12 +125,8 @@ def test_names_of_tables(tmp_path):
 @pytest.mark.parametrize(("make", "message"), [
     (lambda: Workload(pool="both"), "pool must be requester, owner or a TOML file, not 'both'"),
     (lambda: TrainOptions.of(pool="owner"), "pool must be requester in training, not 'owner'"),
-    (lambda: check_pools(TINY.with_fields(training=True), Runtime(), ALL_OWNER),
+    (lambda: check_pools(TINY.with_fields(training=True), ALL_OWNER),
      "training must be false for tables that pool at their owner, not true: use pool requester"),
-    (lambda: check_pools(TINY, Runtime(interaction=True), ALL_OWNER),
-     "interaction must be false for tables that pool at their owner"),
-    (lambda: check_pools(TINY, Runtime(deliver="unique"), ALL_OWNER),
-     "deliver must be pooled for tables that pool at their owner, not unique"),
     (lambda: config_to_build(TINY, MODEL, Runtime(), Workload(settings=("owner_bags=0",)),
                              ALL_OWNER),
      "owner_bags must be above 0 for tables that pool at their owner, not 0")])
@@ -140,7 +136,7 @@ def test_unsupported_settings_are_rejected(make, message):
 
 
 def test_settings_without_owner_pooled_tables_are_accepted():
-    check_pools(TINY.with_fields(link=True), Runtime(deliver="unique"), PLAN)
+    check_pools(TINY.with_fields(link=True), PLAN)
 
 
 def test_the_nic_has_places_for_bags_if_tables_pool_at_their_owner():

@@ -36,3 +36,21 @@ def test_a_node_with_all_rows_pools_all_bags(requester, changes):
     assert bags["keys"] == result["lookups"] and bags["launches"] <= 4 * changes["nodes"]
     assert 0 < bags["own"] <= 64 * 8 and result["gpu"]["rows"] == 0
     assert result["config"]["owner_bags"] == 64
+
+
+@pytest.mark.thorough  # its NIC has places for bags
+@pytest.mark.parametrize(("nodes", "some", "settings"), [
+    (2, False, "interaction=true"), (2, True, "interaction=true"), (3, True, "interaction=true"),
+    (2, False, "deliver=unique"), (2, True, "deliver=unique"), (3, True, "deliver=unique")])
+def test_every_delivery_gives_the_same_predictions(requester, tmp_path, nodes, some, settings):
+    """Pool all tables at their owner, or ``some`` beside tables that pool at the requester."""
+    pool = tmp_path / "pool.toml"
+    pool.write_text("owner = [0, 2, 3, 7]\n")
+    result = run(RunOptions.of(**GIVEN, nodes=nodes, pool=pool if some else "owner",
+                               settings=(settings,)))
+    assert result["complete"] and result["bit_identical"]
+    assert result["predictions_sha256"] == requester["predictions_sha256"]
+    bags = result["bags"]
+    assert bags["pool"].count("owner") == (4 if some else 8) and bags["lists"] > 0
+    # The interaction needs the node's own bags too.
+    assert bool(bags["own"]) == (settings == "deliver=unique")

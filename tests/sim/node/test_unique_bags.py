@@ -1,0 +1,59 @@
+"""Shares delivered as unique vectors, with owner-pooled bags: their slots and pooled answers."""
+
+import numpy as np
+import pytest
+
+from host.dlrm.dlrm import pool, pooled_reference
+from host.dlrm.rows import row_values
+from host.wire.indices import IndexPart
+from host.wire.packets import share_end
+from rtl.formats import EMPTY_INDEX
+from sim.node.step import Step
+from sim.node.unique import UniqueShare
+from tests.sim.node.hosts import NODE, NODES, SEED, model_of
+from tests.sim.node.test_bags import plan_of, steps_of
+
+
+def _answer(step: Step, pooled: set[int], own: set[int], model) -> tuple[list[int], np.ndarray]:
+    """Return the indices and vectors of a NIC that finds no repeats."""
+    share = step.samples.slice(*step.shares[NODE:NODE + 2])
+    indices, vectors, at = [], [], 0
+    for lengths in share.bag_lengths:
+        for table, length in enumerate(lengths):
+            rows = row_values(model, SEED, np.full(length, table), share.rows[at:at + length])
+            at += length
+            if table in own:
+                continue
+            slots = pool(rows, [length]) if table in pooled and length else rows
+            indices += range(len(vectors), len(vectors) + len(slots)) if length else [EMPTY_INDEX]
+            vectors += [*slots]
+    return indices, np.array(vectors, np.float32)
+
+
+@pytest.mark.parametrize("pooling", ["sum", "mean"])
+@pytest.mark.parametrize(("pooled", "own"), [({1}, set()), ({0, 1}, {0}), ({0, 1, 2}, {0, 2})])
+def test_bags_are_a_slot_each(pooling, pooled, own):
+    model = model_of(16, pooling)
+    plan = plan_of(sorted(pooled))
+    first = steps_of(model, plan)[2]
+    step = Step.of(0, 0, first.samples, NODES, (3, model.width), unique=True, plan=plan)
+    items = step.items(NODE)
+    assert items is not None and items[-1] == len(step.queries(NODE)) - len(share_end())
+    share = UniqueShare(step, NODE)
+    indices, vectors = _answer(step, pooled, own, model)
+    kinds, starts = step.slot_kinds(NODE)
+    assert len(kinds) == len(indices) == starts[-1]
+    size = step.shares[NODE + 1] - step.shares[NODE]
+    share.add_indices(0, IndexPart(step.shares[NODE], 0, size, True,
+                                   np.array(indices, np.uint16)))
+    end = np.zeros((1, model.width), np.float32)
+    share.add_vectors(0, True, np.concatenate((vectors, end)))
+    assert share.whole
+    share.expand(pooling)
+    assert step.left[NODE] == 0
+    tables = sorted({0, 1, 2} - own)
+    expected = pooled_reference(step.samples, model, SEED)
+    got = slice(*step.shares[NODE:NODE + 2])
+    assert np.array_equal(step.answers[got][:, tables].view(np.uint32),
+                          expected[got][:, tables].view(np.uint32))
+    assert (step.filled[got] == len(tables)).all()
