@@ -15,8 +15,8 @@ struct SlotIndex {
     bool last, ends;
 };
 
-// rtl.delivery.share and unique: passes on the distinct keys of a share, and sends indices. Its
-// host ends each share.
+// rtl.delivery.share and unique: passes on the distinct keys of a share, and its bags, and sends
+// indices. Its host ends each share.
 class Delivery {
 public:
     uint64_t slots = 0, unique = 0, repeats = 0, retired_early = 0, no_index = 0, steps = 0,
@@ -104,6 +104,7 @@ private:
     }
     Found look_up(const Slot& slot) {
         if (slot.kind == record::EMPTY) return {EMPTY_INDEX, slot.ends};
+        if (slot.bag) return {next(), true};
         const uint64_t set = uint64_t{slot.hash >> 8} * config_->unique_sets >> 24;
         Line* const lines = &lines_[set * config_->unique_ways];
         Line* victim = lines;
@@ -116,12 +117,17 @@ private:
             }
             if (line->used < victim->used) victim = line;
         }
-        unique++;
         retired_early += victim->epoch == epoch_;
-        *victim = {slot.key, ++used_, epoch_, uint16_t(following_)};
-        no_index += following_ == NO_INDEX;
-        if (following_ != NO_INDEX) following_++;
+        *victim = {slot.key, ++used_, epoch_, next()};
         return {victim->index, true};
+    }
+    // The index of a vector that goes.
+    uint16_t next() {
+        const uint16_t index = uint16_t(following_);
+        unique++;
+        no_index += index == NO_INDEX;
+        if (index != NO_INDEX) following_++;
+        return index;
     }
     // Before an epoch is reused, its entries are removed: a set per cycle.
     void begin_sweep() {

@@ -39,12 +39,12 @@ public:
     }
     // A packet waits for room; the wait is counted.
     bool stalls() const { return checked_ && (full_ || !fits_); }
-    // `from`: the multiplexer of new packets; `credit`: maps a destination to the credit in a header
-    // to it, when it leaves.
+    // `from`: the multiplexer of new packets; `credit`: maps a packet to the credit in its header, when
+    // it leaves.
     template <class CreditOf>
     void step(Mux& from, CreditOf credit) {
         if (Packet* packet = mux.step(Ports{*this, from})) {
-            if (packet->opcode != opcode::LINK) packet->credit = credit(packet->destination);
+            if (packet->opcode != opcode::LINK) packet->credit = credit(*packet);
             packet->acknowledge = receiver.tell(packet->destination);
         }
         take(from);

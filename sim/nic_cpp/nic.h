@@ -257,6 +257,11 @@ private:
         return std::min({next, completions.opens.next(), completions.flushed.next(), accessed()});
     }
 
+    // Whether the credit in packets of an opcode is that of bags.
+    static bool of_bags(uint32_t opcode) {
+        return opcode == opcode::BAGS || opcode == opcode::BAG_VECTORS;
+    }
+
     // A packet of `count` beats after its header, whose last beat arrived in cycle `end`.
     void from_host(const uint32_t* words, uint32_t count, Cycle end) {
         const uint32_t opcode = header::opcode.get(words);
@@ -289,7 +294,7 @@ private:
         // The header's credit passes a register behind the check, and a register in front of the
         // gate.
         const bool segments = opcode == opcode::BAGS, pooled = opcode == opcode::BAG_VECTORS;
-        (segments || pooled ? bags.gate : gate).events.put(
+        (of_bags(opcode) ? bags.gate : gate).events.put(
             {uint32_t(header::source.get(words)), uint16_t(header::credit.get(words))},
             end + config.header_checked + 2);
         net_parser.take(words, count, end, opcode == opcode::LOOKUPS || segments,
@@ -311,7 +316,11 @@ private:
         net_assembler.header(to_net);
         report();
         const auto peers = [&](uint32_t node) { return receiver.consumed[node]; };
-        if (config.link) link.step(net_mux_, peers);
+        if (config.link)
+            link.step(net_mux_, [&](const Packet& packet) {
+                return (of_bags(packet.opcode) ? bags.receiver.consumed
+                                               : receiver.consumed)[packet.destination];
+            });
         net_mux_.step(net_ports_);
         Packet* left = host_mux_.step(host_ports_);
         write();

@@ -1,12 +1,8 @@
 """Hits and bytes of the model equal the RTL's, and its cycles are within 5 %."""
 
-import numpy as np
 import pytest
 
-from host.placement.shard import ShardPlan
 from sim.job.options import RunOptions
-from sim.node.owner_pooling import OwnerPooling
-from sim.run.run import run
 from tests.sim.interacting import NIC, model_of, write_model
 from tests.sim.nic_cpp.comparing import compared
 
@@ -101,8 +97,21 @@ def test_row_reads(tmp_path, case):
     {"nodes": 4, "mini_batch": 64, "placement": "rows",
      "settings": ("owner_bag_beats=64", "bag_timeout=500")},
     {"nodes": 2, "mini_batch": 32, "owner": [1, 4, 7], "in_flight": 1},
-    {"nodes": 4, "mini_batch": 40, "owner": [0, 2, 3, 5], "settings": ("pooling=mean",)}],
-    ids=["all", "short lists", "few places", "small windows", "mixed", "mixed means"])
+    {"nodes": 4, "mini_batch": 40, "owner": [0, 2, 3, 5], "settings": ("pooling=mean",)},
+    # Own and foreign bags share the places, and own bags and own keys the way to the hold buffer.
+    {"nodes": 3, "mini_batch": 24, "settings": ("interaction=true",)},
+    {"nodes": 3, "mini_batch": 24, "owner": [0, 2, 5], "settings": ("interaction=true",)},
+    {"nodes": 2, "mini_batch": 32, "settings": ("deliver=unique",)},
+    {"nodes": 3, "mini_batch": 24, "owner": [0, 2, 3, 7],
+     "settings": ("deliver=unique", "completions=true", "pooling=mean")},
+    {"nodes": 3, "mini_batch": 24, "settings": ("link=true", "owner_bag_beats=64")},
+    {"nodes": 4, "mini_batch": 40, "owner": [1, 4, 7],
+     "settings": ("link=true", "deliver=unique")},
+    {"nodes": 3, "mini_batch": 24, "owner": [0, 2, 5],
+     "settings": ("link=true", "interaction=true")}],
+    ids=["all", "short lists", "few places", "small windows", "mixed", "mixed means",
+         "interaction", "mixed interaction", "unique", "mixed unique", "link", "mixed link, unique",
+         "mixed link, interaction"])
 def test_owner_pooled_bags(tmp_path, case):
     """The cycles are exact."""
     pool = "owner"
@@ -123,8 +132,12 @@ def test_owner_pooled_bags(tmp_path, case):
     {"dimension": 8, "bags": "to 100", "nodes": 2, "owner": [1, 3],
      "settings": ("gpu_rings=true", "request_batch=3")},
     {"dimension": 64, "bags": "to 9", "nodes": 4, "owner": [1, 4],
-     "settings": ("row_reads=true", "vector_timeout=0", "output_queues=true")}],
-    ids=["long", "wide", "lists", "row reads"])
+     "settings": ("row_reads=true", "vector_timeout=0", "output_queues=true")},
+    {"dimension": 64, "bags": "to 9", "nodes": 3, "owner": [0, 1, 3],
+     "settings": ("interaction=true",)},
+    {"dimension": 128, "bags": "to 9", "nodes": 2, "owner": [1, 3],
+     "settings": ("deliver=unique",)}],
+    ids=["long", "wide", "lists", "row reads", "interaction", "unique"])
 def test_owner_pooled_bags_of_wide_vectors(tmp_path, case):
     """The cycles are exact: vectors of several beats merge with those of the remote cache."""
     (tmp_path / "pool.toml").write_text(f"owner = {case['owner']}\n")
@@ -144,30 +157,6 @@ def test_owner_pooled_bags_of_kaggle(tmp_path, owner, mini_batch):
     assert compared(RunOptions.of(
         model="multi_hot", nodes=4, samples=512, mini_batch=mini_batch, threads=1,
         pool=str(tmp_path / "pool.toml"))) == 0
-
-
-class _NoOwnBags(ShardPlan):
-    """A plan whose nodes send all bags to their NICs."""
-
-    def own_pooled(self, node: int) -> np.ndarray:
-        return np.zeros(len(self.tables), bool)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("owner", [range(8), [0, 2, 5]], ids=["all", "mixed"])
-def test_own_bags_that_pass_the_nic(tmp_path, monkeypatch, owner):
-    """The cycles are exact: own and foreign bags share the places, and own bags and own keys the
-    way to the hold buffer."""
-    pools = OwnerPooling.of
-    monkeypatch.setattr(OwnerPooling, "of", lambda plan, *rest: pools(
-        _NoOwnBags(**vars(plan)), *rest))
-    (tmp_path / "pool.toml").write_text(f"owner = {list(owner)}\n")
-    options = RunOptions.of(config="tiny", model="multi_hot", nodes=3, samples=96, mini_batch=24,
-                            threads=1, pool=str(tmp_path / "pool.toml"))
-    assert compared(options) == 0
-    own = sum(counts["bag_sender.own"] for counts in run(options.with_fields(
-        fidelity="model"))["counters"])
-    assert 0 < own < 96 * len(owner)
 
 
 @pytest.mark.thorough
