@@ -106,11 +106,16 @@ class GpuProfile:
         return max(row_bytes, self.access_bytes) / (
             self.memory_bandwidth_gb_s * self.gather_fraction * CYCLE_NS)
 
+    @property
+    def stream_bytes_per_cycle(self) -> float:
+        """Sequential bytes that GPU memory moves in a cycle."""
+        return self.memory_bandwidth_gb_s * self.stream_fraction * CYCLE_NS
+
     def cycles_of_bags(self, rows: int, bags: int, row_bytes: int) -> float:
         """Return the cycles of memory bandwidth of ``bags`` that pool ``rows`` rows: the rows, an
         index of 4 bytes for each, and a vector for each bag."""
-        return rows * self.cycles_per_row(row_bytes) + (4 * rows + bags * row_bytes) / (
-            self.memory_bandwidth_gb_s * self.stream_fraction * CYCLE_NS)
+        return rows * self.cycles_per_row(row_bytes) + (
+            4 * rows + bags * row_bytes) / self.stream_bytes_per_cycle
 
     def cycles_of_products(self, operations: int) -> float:
         """Return the cycles of ``operations`` float32 operations of matrix products."""

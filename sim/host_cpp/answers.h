@@ -18,19 +18,24 @@ struct Step : Asked {
     uint64_t sent = 0;           // records sent
     double started = 0, ready = 0;
     bool begun = false, open = false, given_up = false;
+    bool pooling = false, answered = false;  // own bags are pooled; by the NIC, meanwhile
+    uint64_t pooled = 0;                     // parts of each answer that the host has pooled
     uint64_t opening = 0;                 // number of the opening
     std::unique_ptr<UniqueShare> unique;  // until its last part has arrived
     std::vector<float> dense_kept;        // dense vectors after a share was given up
 
     explicit Step(const Asked& asked)
         : Asked(asked), kept(asked.records, asked.records + asked.count) {}
+    bool sends() const { return count; }
+    // Parts of an answer that has arrived.
+    int64_t whole() const { return int64_t(sent_parts + pooled); }
 };
 
 // A protocol violation of a NIC.
 struct Fault {
     enum Kind : uint64_t {
         NONE, ANSWER, OPCODE, COUNT, ROW, DENSE, LATE, VECTORS, INDICES, CLOSED, SLOT, EARLY,
-        LIST, TOLD, EMPTIED, INDEX, READ, ROW_READ
+        LIST, TOLD, EMPTIED, INDEX, READ, ROW_READ, BAGS
     } kind = NONE;
     uint64_t value = 0;  // the sample, opcode, row, cycle, step, count, address or slot
 };
@@ -61,7 +66,7 @@ public:
     // Start accepting answers; returns the step.
     Step& open(const Asked& asked) {
         Step& step = steps.emplace_back(asked);
-        if (unique_) {
+        if (unique_ && step.sends()) {
             step.unique = std::make_unique<UniqueShare>(asked, dimension_);
             shares_.push_back(&step);
         }
@@ -127,20 +132,21 @@ private:
         Step* step = own(sample);
         const uint32_t at = step ? sample - step->first : 0;
         const uint64_t after = uint64_t{first} + count;
-        if (!step || step->filled[at] != first || after > step->parts
-            || last != (after == step->parts)
+        if (!step || uint64_t(step->filled[at]) != step->pooled + first || after > step->sent_parts
+            || last != (after == step->sent_parts)
             || (step->values && (count * step->values + DATA_WORDS - 1) / DATA_WORDS != beats)) {
             fail(Fault::ANSWER, sample);
             return;
         }
-        float* to = step->answers + (at * step->parts + first) * step->values;
-        for (uint64_t left = count * step->values; left; values += BEAT_WORDS) {
-            const uint64_t some = std::min<uint64_t>(left, DATA_WORDS);
-            std::memcpy(to, values, some * sizeof(float));
-            to += some;
-            left -= some;
-        }
-        step->filled[at] = int64_t(after);
+        for (uint64_t k = 0, from = 0; step->values && k < count; k++)
+            for (float *to = part_of(*step, at, first + k), *end = to + step->values; to < end;) {
+                const uint64_t some = std::min<uint64_t>(end - to, DATA_WORDS - from % DATA_WORDS);
+                std::memcpy(to, values + from / DATA_WORDS * BEAT_WORDS + from % DATA_WORDS,
+                            some * sizeof(float));
+                to += some;
+                from += some;
+            }
+        step->filled[at] = int64_t(step->pooled + after);
         placed++;
         if (status) lost_[sample] = int64_t(status);
         if (!last) return;
@@ -172,7 +178,7 @@ private:
         if (!find(sample) || late(sample)) return;
         Step* step = own(sample);
         const uint32_t at = step ? sample - step->first : 0;
-        if (!step || step->status[at] || uint64_t(step->filled[at]) == step->parts
+        if (!step || step->status[at] || step->filled[at] == step->whole()
             || (step->unique && step->unique->started(at - step->share_first))) {
             fail(Fault::ANSWER, sample);
             return;
@@ -193,7 +199,7 @@ private:
     // End a share although answers are missing.
     void give_up(Step& step, uint64_t status) {
         for (uint32_t at = step.share_first; at < step.share_first + step.share; at++)
-            if (!step.status[at] && uint64_t(step.filled[at]) < step.parts)
+            if (!step.status[at] && step.filled[at] < step.whole())
                 step.status[at] = int64_t(status);
         *step.left = 0;
         step.given_up = true;
@@ -238,7 +244,7 @@ private:
         if (step.given_up) {
             if (step.unique->ended) forget(step);
         } else if (step.unique->whole()) {
-            if (!step.unique->expand(mean_)) return fail(Fault::INDICES, step.first);
+            if (!step.unique->expand(mean_, step.whole())) return fail(Fault::INDICES, step.first);
             forget(step);
             completes(step);
         }

@@ -37,21 +37,31 @@ struct LaunchThread {
     bool free = true;
 };
 
+// GPU memory: the time from which its bandwidth is free.
+struct MemoryClock {
+    double free = 0;
+};
+
 // Launches gathers: all lists that wait when a stream and the thread are free share a gather.
+// `launch`: from a list to its first row.
+template <class Item>
 class Gathers {
 public:
     uint64_t launches = 0, rows = 0;
 
-    Gathers(const GpuTimes& times, LaunchThread& thread)
-        : times_(times), thread_(thread), free_(times.streams) {}
+    Gathers(const GpuTimes& times, double launch, LaunchThread& thread, MemoryClock& memory)
+        : times_(times), launch_(launch), thread_(thread), memory_(memory), free_(times.streams) {}
 
-    double launch() const { return times_.launch; }
-    Gather arrive(double time, List list) {
+    double launch() const { return launch_; }
+    // Take a list of rows, which the GPU pools in `bags` bags, or returns if 0.
+    Gather arrive(double time, Item list, uint64_t rows, uint64_t bags = 0) {
         waiting_.push_back(std::move(list));
+        waiting_rows_ += rows;
+        waiting_bags_ += bags;
         return start(time);
     }
     // Remove a gather that ends, and return its lists.
-    std::vector<List> take(size_t place) {
+    std::vector<Item> take(size_t place) {
         places_.push_back(place);
         return std::move(under_way_[place]);
     }
@@ -63,13 +73,12 @@ public:
         if (!free_ || waiting_.empty() || !thread_.free) return {};
         free_--;
         thread_.free = !(thread_.cycles > 0);
-        uint64_t count = 0;
-        for (const auto& list : waiting_) count += list.records.size();
-        const double begun = time + times_.launch;
-        memory_free_ = std::max(begun, memory_free_) + double(count) * times_.cycles_per_row;
-        const double end = std::max(begun + times_.kernel, memory_free_);
+        const double begun = time + launch_;
+        memory_.free = std::max(begun, memory_.free) + cycles(waiting_rows_, waiting_bags_);
+        const double end = std::max(begun + times_.kernel, memory_.free);
         launches++;
-        rows += count;
+        rows += waiting_rows_;
+        waiting_rows_ = waiting_bags_ = 0;
         if (places_.empty()) {
             places_.push_back(under_way_.size());
             under_way_.emplace_back();
@@ -82,12 +91,19 @@ public:
     }
 
 private:
+    // Of memory bandwidth. Reference: host.timing.gpu.GpuProfile.cycles_of_bags.
+    double cycles(uint64_t rows, uint64_t bags) const {
+        const double read = double(rows) * times_.cycles_per_row;
+        return bags ? read + double(4 * rows + bags * times_.row_bytes) / times_.stream_bytes : read;
+    }
+
     const GpuTimes times_;
+    const double launch_;
     LaunchThread& thread_;
-    uint64_t free_;
-    double memory_free_ = 0;
-    std::vector<List> waiting_;
-    std::vector<std::vector<List>> under_way_;
+    MemoryClock& memory_;
+    uint64_t free_, waiting_rows_ = 0, waiting_bags_ = 0;
+    std::vector<Item> waiting_;
+    std::vector<std::vector<Item>> under_way_;
     std::vector<size_t> places_;
 };
 
@@ -97,7 +113,7 @@ public:
     explicit BottomMlp(const GpuTimes& times) : times_(times) {}
     // Run it for some samples; returns when its outputs are ready.
     double compute(double time, uint64_t samples) {
-        computed_ = std::max(time + times_.mlp_launch, computed_)
+        computed_ = std::max(time + times_.other_launch, computed_)
                     + double(samples) * times_.cycles_per_sample;
         return computed_;
     }

@@ -30,17 +30,23 @@ public:
     Answers answers;
     Outbox outbox;
     LaunchThread thread;
-    Gathers gpu;
+    MemoryClock memory;
+    Gathers<List> gpu;
+    Gathers<BagList> lists;  // of other nodes' bags
+    Gathers<Step*> own;      // own bags of steps
     GpuRings rings;
     RowReads row_reads;
     BottomMlp bottom;
     uint64_t dense_rows = 0;  // dense vectors sent
+    uint64_t bag_lists = 0, foreign_bags = 0, own_bags = 0, bag_keys = 0;
     std::vector<Share> finished;
 
     Host(Nic& nic, const HostConfig& given)
         : answers(given),
           outbox(uint32_t(given.node), given.latency, given.cycles_per_byte),
-          thread{given.gpu.call}, gpu(given.gpu, thread), rings(given), row_reads(given),
+          thread{given.gpu.call}, gpu(given.gpu, given.gpu.launch, thread, memory),
+          lists(given.gpu, given.gpu.other_launch, thread, memory),
+          own(given.gpu, given.gpu.other_launch, thread, memory), rings(given), row_reads(given),
           bottom(given.gpu), nic_(nic), config_(given), queries_(given, outbox, answers.completions) {}
 
     void submit(const Asked& asked) {
@@ -80,10 +86,13 @@ public:
     double next_event() const { return events_.empty() ? INFINITE : events_.top().time; }
     HostCounts counts() const {
         uint64_t unanswered = 0;
-        for (const auto& step : answers.steps) unanswered += uint64_t(*step.left);
+        for (const auto& step : answers.steps)
+            unanswered += *step.left || !step.pooling ? uint64_t(*step.left) : step.share;
         return {.to_nic = outbox.bytes, .from_nic = from_nic,
                 .launches = rings ? rings.launches() : gpu.launches,
                 .rows = rings ? rings.rows : gpu.rows, .dense_rows = dense_rows,
+                .bag_launches = lists.launches + own.launches, .bag_lists = bag_lists,
+                .foreign_bags = foreign_bags, .own_bags = own_bags, .bag_keys = bag_keys,
                 .unanswered = unanswered, .queries_waiting = queries_.waiting(), .nic_ns = nic_ns,
                 .host_ns = host_ns, .fault = answers.fault.kind, .value = answers.fault.value,
                 .progress = progress};
@@ -92,9 +101,13 @@ public:
 private:
     static constexpr double INFINITE = std::numeric_limits<double>::infinity();
     static constexpr uint64_t NEVER = ~uint64_t(0);
+    static constexpr uint32_t KERNELS = 3;
 
     struct Event {
-        enum Kind { ADD, GATHERED, DENSE_READ, CALLED, LIST_READ, FILLED, ROWS_READ, PACKET } kind;
+        enum Kind {
+            ADD, GATHERED, LISTS_POOLED, OWN_POOLED, DENSE_READ, CALLED, LIST_READ, FILLED,
+            ROWS_READ, PACKET
+        } kind;
         Step* step = nullptr;
         size_t place = 0;  // index in `taken_` or among gathers, or number of a list
         double time = 0;
@@ -197,6 +210,14 @@ private:
             for (const auto& rows : gpu.take(event.place)) send_rows(rows, event.time);
             launched(gpu.finish(event.time));
             break;
+        case Event::LISTS_POOLED:
+            for (const auto& bags : lists.take(event.place)) send_bags(bags, event.time);
+            launched(lists.finish(event.time), Event::LISTS_POOLED);
+            break;
+        case Event::OWN_POOLED:
+            for (Step* step : own.take(event.place)) place_own(*step, event.time);
+            launched(own.finish(event.time), Event::OWN_POOLED);
+            break;
         case Event::DENSE_READ:
             send_dense(taken_[event.place].dense, event.time);
             free_taken_.push_back(event.place);
@@ -223,7 +244,10 @@ private:
             keeps = read_rows(at, now);
         } else if (head.opcode == opcode::LOOKUP_REQUESTS && !row_reads) {
             List rows{head.step, taken_[at].records};
-            launched(gpu.arrive(now, std::move(rows)));
+            const uint64_t count = rows.records.size();
+            launched(gpu.arrive(now, std::move(rows), count));
+        } else if (head.opcode == opcode::BAG_LISTS && config_.held) {
+            take_bags(taken_[at], now);
         } else if (head.opcode == opcode::DENSE_REQUESTS && config_.interaction) {
             keeps = ask(at, now);
         } else if (flushes(head)) {
@@ -231,7 +255,10 @@ private:
         } else if (head.opcode != opcode::CREDIT && !answers.answers(head.opcode)) {
             answers.fail(Fault::OPCODE, head.opcode);
         }
-        for (Step* step : std::vector<Step*>(taken_[at].completed)) ended(step, now);
+        for (Step* step : std::vector<Step*>(taken_[at].completed)) {
+            step->answered = true;
+            if (!step->pooling) ended(step, now);
+        }
         if (!keeps) free_taken_.push_back(at);
         send_queries(now);
     }
@@ -316,25 +343,34 @@ private:
         put(std::max(now, step->ready), {Event::DENSE_READ, nullptr, at});
         return true;
     }
-    void launched(const Gather& gather) {
+    void launched(const Gather& gather, typename Event::Kind ends = Event::GATHERED) {
         if (!gather.any) return;
         if (thread.cycles > 0) put(gather.called, {Event::CALLED});
-        put(gather.end, {Event::GATHERED, nullptr, gather.place});
+        put(gather.end, {ends, nullptr, gather.place});
     }
+    // The thread is free: gathers of rows, lists of bags and own bags take turns.
     void called(double now) {
         thread.free = true;
-        launched(gpu.start(now));
+        for (uint32_t k = 0; k < KERNELS && thread.free; k++) {
+            const uint32_t turn = turn_;
+            turn_ = (turn_ + 1) % KERNELS;
+            if (turn == 0) launched(gpu.start(now));
+            else if (turn == 1) launched(lists.start(now), Event::LISTS_POOLED);
+            else launched(own.start(now), Event::OWN_POOLED);
+        }
     }
 
     void start(double now) {
-        queries_.start();
+        queries_.start(now, [&](Step& step) { begin(step, now); });
         send_queries(now);
     }
+    void begin(Step& step, double now) {
+        if (answers.completions && step.sends()) open(step, now);
+        if (config_.held) pool_own(step, now);
+        if (config_.interaction) step.ready = bottom.compute(now, step.share);
+    }
     void send_queries(double now) {
-        queries_.send(now, [&](Step& step) {
-            if (answers.completions) open(step, now);
-            if (config_.interaction) step.ready = bottom.compute(now, step.share);
-        }, [&](const Step& step) {
+        queries_.send(now, [&](Step& step) { begin(step, now); }, [&](const Step& step) {
             if (!over_.empty() && step.sent == step.kept.size())
                 over_.remove_if([&](const Step& other) { return &other == &step; });
         });
@@ -343,7 +379,7 @@ private:
         finished.push_back({step->step, step->started, now});
         auto found = answers.steps.begin();
         while (&*found != step) ++found;
-        if (answers.completions) answers.completions.seen(step->opening);
+        if (answers.completions && step->sends()) answers.completions.seen(step->opening);
         // After a rejection, some of its queries may be unsent.
         if (step->given_up) give_up(found);
         else if (step->sent < step->kept.size()) over_.splice(over_.begin(), answers.steps, found);
@@ -367,6 +403,52 @@ private:
     void send_rows(const List& list, double now) {
         outbox.send_vectors(opcode::GPU_VECTORS, list, lookup::landing, config_.dimension,
                             config_.vectors_fit, now, config_.rows, rows_of(list));
+    }
+    // Bags of owner-pooled tables. Reference: sim.node.bags.Bags.
+    void take_bags(const Taken& kept, double now) {
+        BagList bags{{kept.head.step, {}, {}}, {}};
+        if (kept.beats - 1 > (kept.head.count + RECORDS_PER_BEAT - 1) / RECORDS_PER_BEAT)
+            return answers.fail(Fault::COUNT, kept.head.opcode);
+        if (!read_bags(kept.records, config_.held, config_.tables, config_.owner_bags, bags))
+            return answers.fail(Fault::BAGS, kept.head.step);
+        const uint64_t rows = bags.rows.size(), count = bags.heads.records.size();
+        bag_lists++;
+        foreign_bags += count;
+        bag_keys += rows;
+        launched(lists.arrive(now, std::move(bags), rows, count), Event::LISTS_POOLED);
+    }
+    void send_bags(const BagList& bags, double now) {
+        const uint64_t* rows = bags.rows.data();
+        outbox.send_vectors(opcode::GPU_BAGS, bags.heads, bag_head::landing, config_.dimension,
+                            config_.vectors_fit, now, config_.rows, [&](uint64_t k, float* bag) {
+            const uint64_t head = bags.heads.records[k], keys = bag_head::keys.of(head);
+            pool_bag(*config_.rows, bag_head::table.of(head), rows, keys, false, bag, row_);
+            rows += keys;
+        });
+    }
+    // Pool the own bags of a share that begins.
+    void pool_own(Step& step, double now) {
+        if (!step.own_bags && step.sends()) return;
+        step.pooling = true;
+        own_bags += step.own_bags;
+        bag_keys += step.own_keys;
+        launched(own.arrive(now, &step, step.own_keys, step.own_bags), Event::OWN_POOLED);
+    }
+    void place_own(Step& step, double now) {
+        const int64_t* rows = step.own_rows;
+        for (uint64_t k = 0; step.values && k < step.own_bags; rows += step.own_lengths[k++])
+            pool_bag(*config_.rows, uint64_t(step.own_tables[k]), rows, uint64_t(step.own_lengths[k]),
+                     config_.own_mean,
+                     step.answers + (step.share_first * step.parts + step.own_places[k]) * step.values,
+                     row_);
+        for (uint32_t at = step.share_first; at < step.share_first + step.share; at++)
+            step.filled[at] += int64_t(step.own_parts);
+        step.pooled = step.own_parts;
+        step.pooling = false;
+        if (!step.sends()) *step.left = 0;
+        if (!step.answered && step.sends()) return;
+        got_on(now);
+        ended(&step, now);
     }
     // A function that writes the row of a list's record.
     auto rows_of(const List& list) {
@@ -415,8 +497,9 @@ private:
     std::priority_queue<Event> events_;
     std::vector<Taken> taken_;
     std::vector<size_t> free_taken_;
+    std::vector<float> row_;  // of a bag
     uint64_t order_ = 0;
-    uint32_t credit_ = 0;
+    uint32_t credit_ = 0, turn_ = 0;
 };
 
 }  // namespace ember

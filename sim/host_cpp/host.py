@@ -41,7 +41,7 @@ from sim.node.delivery import Delivery
 from sim.node.errors import COUNT, OPCODE, ProtocolError
 from sim.node.step import Step, lacking
 
-__all__ = ["HOST_FUNCTIONS", "HOST_LONG", "Gathers", "NativeNode"]
+__all__ = ["HOST_FUNCTIONS", "HOST_LONG", "BagsPooled", "Gathers", "NativeNode"]
 
 _FAULT = (1 << 64) - 1
 
@@ -78,7 +78,8 @@ _FAULTS = (
     "counted {} slots of vectors, some of which were not read or already counted",
     "wrote a count to {:#x}, the address of no count",
     "read slot {} of vectors, which is not filled or has another size",
-    "read address {:#x} of GPU memory, which is not a row of this length")
+    "read address {:#x} of GPU memory, which is not a row of this length",
+    "sent its host a list of bags of step {} with a bag that is not whole, or not this node's")
 """Messages, in the order of the C++ ``Fault``."""
 
 
@@ -97,6 +98,17 @@ class DenseSent:
     rows: int
 
 
+@dataclass(frozen=True)
+class BagsPooled:
+    """Bags of owner-pooled tables, as :class:`sim.node.bags.Bags` counts them."""
+
+    foreign: int
+    own: int
+    keys: int
+    lists: int
+    launches: int
+
+
 class NativeNode:
     """A node with its host and GPU in C++. Reference, bit for bit: :class:`sim.node.node.Node`.
 
@@ -112,7 +124,7 @@ class NativeNode:
     delivery: as in :class:`sim.node.node.Node`.
     """
 
-    training = bags = None
+    training = None
     packets_unsent = 0
     """Always 0: this host is never silent."""
 
@@ -126,26 +138,34 @@ class NativeNode:
         self.silent_host = self.silent_gpu = Windows()
         self.finished: list[Step] = []
         """Steps whose share at this node is fully answered, in time order."""
-        self._quanta, self._steps = 0, {}
+        self._quanta, self._steps, self._arrays = 0, {}, {}
         self._rings = delivery.gpu_rings
         self._interacts, self._values = bottom is not None, rows is not None
         self._errors: list[tuple[int, int]] = []
-        mlp_launch = launch = cycles_of_us(gpu.latency_us)
+        other_launch = launch = cycles_of_us(gpu.latency_us)
         rings = [RingPlace(), RingPlace()]
         if delivery.gpu_rings:
             # The host launches the kernel only once.
             launch = cycles_of_us(replace(gpu, call_us=0.0).latency_us)
             rings = [RingPlace(*astuple(ring)) for ring in rings_of(config)]
-        times = GpuTimes(launch, cycles_of_us(gpu.kernel_us), gpu.cycles_per_row(4 * dimension),
-                         mlp_launch, gpu.cycles_of_products(bottom or 0),
-                         cycles_of_us(gpu.call_us), gpu.streams)
+        row_bytes, plan = 4 * dimension, delivery.plan
+        times = GpuTimes(launch, cycles_of_us(gpu.kernel_us), gpu.cycles_per_row(row_bytes),
+                         other_launch, gpu.cycles_of_products(bottom or 0),
+                         cycles_of_us(gpu.call_us), gpu.stream_bytes_per_cycle, gpu.streams,
+                         row_bytes)
+        # Rows of each table whose bags this node pools.
+        self._held = None if plan is None else np.where(
+            plan.own_pooled(number), plan.owner_pooled, 0)
         self._lib = library
         self._host = make(HostConfig(
             number, dimension, config.host_payload_beats, config.query_beats, in_flight,
             vectors_that_fit(dimension, config.host_payload_beats), self.pcie.latency,
             self._interacts, delivery.pooling is not None, delivery.pooling == "mean",
-            delivery.completion_slots, COMPLETION_BASE, self.pcie.to_nic.cycles_per_byte, rows,
-            times, *rings, self._row_reads(delivery.rows, pcie)))
+            delivery.completion_slots, COMPLETION_BASE,
+            0 if self._held is None else len(self._held), config.owner_bags,
+            delivery.own_pooling == "mean", self.pcie.to_nic.cycles_per_byte, rows,
+            None if self._held is None else self._held.ctypes.data, times, *rings,
+            self._row_reads(delivery.rows, pcie)))
         engine.set_rate("host_tx", cycles_per_beat=BEAT_BYTES * self.pcie.from_nic.cycles_per_byte,
                         last_bit=LAST_BIT, burst=64)
 
@@ -190,6 +210,15 @@ class NativeNode:
         """The GPU's gathers of rows, for their counts."""
         counts = self._counts()
         return Gathers(counts.launches, counts.rows)
+
+    @property
+    def bags(self) -> BagsPooled | None:
+        """The bags that the GPU has pooled; None without tables that pool at their owner."""
+        if self._held is None:
+            return None
+        counts = self._counts()
+        return BagsPooled(counts.foreign_bags, counts.own_bags, counts.bag_keys, counts.bag_lists,
+                          counts.bag_launches)
 
     @property
     def dense(self) -> DenseSent | None:
@@ -247,17 +276,40 @@ class NativeNode:
         if not share:
             return
         self._steps[step.number] = step
-        records = np.ascontiguousarray(step.queries(node), np.uint64)
+        records = np.ascontiguousarray(
+            step.queries(node) if step.sends(node) else (), np.uint64)
         dense = step.dense if self._values else None
         assert not self._values or (dense is not None) == self._interacts
         arrays = step.answers, step.filled, step.status, step.left[node:], dense
         for array, kind in zip(arrays, (np.float32, np.int64, np.int64, np.int64, np.float32)):
             assert array is None or (array.dtype == kind and array.flags.c_contiguous)
         parts, values = step.answers.shape[1:]
+        sent, counts, own = self._own(step)
         self._lib.ember_host_submit(self._host, Asked(
             step.number, len(records), records.ctypes.data, time, step.first & 0xFFFFFFFF,
             len(step.samples), step.shares[node], share, parts, values if self._values else 0,
-            *(None if array is None else array.ctypes.data for array in arrays)))
+            parts if sent is None else len(sent), *counts,
+            *(None if array is None else array.ctypes.data for array in (*arrays, sent, *own))))
+
+    def _own(self, step: Step) -> tuple[
+            np.ndarray | None, tuple[int, int, int], tuple[np.ndarray | None, ...]]:
+        """Return the parts of an answer that the NIC sends, None for all, and what the GPU pools
+        itself: the parts of each answer, the bags and their keys; table, keys and place of each
+        bag, and the rows, if vectors have values. The arrays live as long as the step."""
+        if step.pools is None or self._interacts:
+            return None, (0, 0, 0), (None,) * 4
+        node, own = self.number, step.pools.own[self.number]
+        lengths = step.samples.bag_lengths[slice(*step.shares[node:node + 2])][:, own]
+        sent, counts = np.flatnonzero(~own), (
+            int(own.sum()), int((lengths > 0).sum()), int(lengths.sum()))
+        if not self._values:
+            arrays: tuple[np.ndarray, ...] = ()
+        else:
+            bags = step.own_bags(node)
+            arrays = tuple(np.ascontiguousarray(each, np.int64) for each in (
+                bags.tables, bags.lengths, bags.rows, step.own_places(node)))
+        self._arrays[step.number] = sent, *arrays
+        return sent, counts, arrays or (None,) * 4
 
     def advance(self, end: int) -> None:
         """Run NIC and host up to cycle ``end``."""
@@ -281,5 +333,6 @@ class NativeNode:
         self._lib.ember_host_finished(self._host, shares.ctypes.data)
         for number, started, finished in shares.tolist():
             step = self._steps.pop(number)
+            self._arrays.pop(number, None)
             step.starts[self.number], step.ends[self.number] = started, finished
             self.finished.append(step)

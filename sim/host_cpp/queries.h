@@ -30,14 +30,17 @@ public:
         if (ahead > 0) consumed_ += uint64_t(ahead);
         return ahead > 0;
     }
-    // Start the steps whose turn it is.
-    void start() {
-        while (!steps_.empty() && going_ < in_flight_ && completions_.reserve()) {
+    // Start the steps whose turn it is. `begins` is called for a step without queries.
+    template <class Begins>
+    void start(double now, Begins begins) {
+        while (!steps_.empty() && going_ < in_flight_
+               && (!steps_.front()->sends() || completions_.reserve())) {
             Step* step = steps_.front();
             steps_.pop_front();
             going_++;
-            for (size_t first = 0; first < step->kept.size(); first += most_) {
-                const size_t count = std::min(most_, step->kept.size() - first);
+            if (!step->sends()) begin(*step, now, begins);
+            for (size_t first = 0, count; first < step->kept.size(); first += count) {
+                count = packet_words(step->kept, first);
                 packets_.push_back({step, first, count,
                                     (count + RECORDS_PER_BEAT - 1) / RECORDS_PER_BEAT});
             }
@@ -54,11 +57,7 @@ public:
             sent_ += packet.beats;
             Step& step = *packet.step;
             step.sent += packet.count;
-            if (!step.begun) {
-                step.begun = true;
-                step.started = now;
-                begins(step);
-            }
+            begin(step, now, begins);
             uint32_t* words = outbox_.send(opcode::QUERIES, uint32_t(step.step),
                                            uint32_t(packet.count), packet.beats + 1,
                                            packet.beats + 1, now);
@@ -78,6 +77,21 @@ private:
         Step* step;
         size_t first, count, beats;
     };
+
+    template <class Begins>
+    void begin(Step& step, double now, Begins begins) {
+        if (step.begun) return;
+        step.begun = true;
+        step.started = now;
+        begins(step);
+    }
+    // Words of the packet that begins with word `first`: no packet cuts a bag, which fits a packet.
+    size_t packet_words(const std::vector<uint64_t>& words, size_t first) const {
+        size_t end = first + item_words(words[first]);
+        while (end < words.size() && end + item_words(words[end]) <= first + most_)
+            end += item_words(words[end]);
+        return end - first;
+    }
 
     const uint64_t in_flight_, buffer_, most_;
     Outbox& outbox_;

@@ -70,10 +70,15 @@ class Rows(Shared):
 
 
 class GpuTimes(Shared):
-    """Durations of work on the GPU, in cycles, and the number of gathers that run at once."""
+    """Durations of work on the GPU, in cycles, and the number of gathers that run at once.
 
-    _fields_ = (*fields(c_double, "launch", "kernel", "cycles_per_row", "mlp_launch",
-                        "cycles_per_sample", "call"), ("streams", c_uint64))
+    ``launch``: of gathers of rows; ``other_launch``: of other kernels. ``row_bytes``: of a vector.
+    ``stream_bytes``: sequential bytes that GPU memory moves in a cycle.
+    """
+
+    _fields_ = (*fields(c_double, "launch", "kernel", "cycles_per_row", "other_launch",
+                        "cycles_per_sample", "call", "stream_bytes"),
+                *fields(c_uint64, "streams", "row_bytes"))
 
 
 class RingPlace(Shared):
@@ -109,14 +114,20 @@ class HostConfig(Shared):
     row_reads: rows that the NIC reads instead of using the rings.
     cycles_per_byte: of PCIe towards the NIC.
     rows: null if vectors, and therefore answers, have no values.
+    held, tables: rows of each table whose bags this node's GPU pools, 0 for other tables, and the
+        number of tables; null without tables that pool at their owner.
+    owner_bags: bags of other nodes that may wait for the GPU.
+    own_mean: the GPU pools a node's own bags as means, not sums.
     """
 
     _fields_ = (*fields(c_uint64, "node", "dimension", "payload_beats", "buffer_beats",
                         "in_flight", "vectors_fit", "latency", "interaction", "unique", "mean",
-                        "completion_slots", "completion_base"),
-                ("cycles_per_byte", c_double), ("rows", c_void_p), ("gpu", GpuTimes),
-                ("lists", RingPlace), ("vectors", RingPlace), ("row_reads", RowReadsAt))
-    pointers = {"rows": "const Rows*"}
+                        "completion_slots", "completion_base", "tables", "owner_bags",
+                        "own_mean"),
+                ("cycles_per_byte", c_double), *fields(c_void_p, "rows", "held"),
+                ("gpu", GpuTimes), ("lists", RingPlace), ("vectors", RingPlace),
+                ("row_reads", RowReadsAt))
+    pointers = {"rows": "const Rows*", "held": "const int64_t*"}
 
 
 class Asked(Shared):
@@ -128,6 +139,10 @@ class Asked(Shared):
     first, samples: number of the mini-batch's first sample, and its number of samples.
     share_first, share: index of this node's first sample, and its number of samples.
     parts, values: parts of an answer, and values of a part, 0 if the NIC has no values.
+    sent_parts: parts of an answer that the NIC sends; `places` has the place of each, null for all.
+    own_bags, own_keys: own bags of owner-pooled tables, and their keys; `own_parts` of each answer.
+    own_tables, own_lengths, own_rows, own_places: table, keys and part of the share's answers of
+        each of these bags, and the row of each key; null without values.
     answers: [samples][parts][values].
     filled, status: per sample, the parts received and the error.
     left: unanswered samples of the share.
@@ -136,10 +151,13 @@ class Asked(Shared):
 
     _fields_ = (*fields(c_uint64, "step", "count"), ("records", c_void_p), ("time", c_double),
                 *fields(c_uint32, "first", "samples", "share_first", "share"),
-                *fields(c_uint64, "parts", "values"),
-                *fields(c_void_p, "answers", "filled", "status", "left", "dense"))
+                *fields(c_uint64, "parts", "values", "sent_parts", "own_parts", "own_bags", "own_keys"),
+                *fields(c_void_p, "answers", "filled", "status", "left", "dense", "places",
+                        "own_tables", "own_lengths", "own_rows", "own_places"))
     pointers = {"records": "const uint64_t*", "answers": "float*", "filled": "int64_t*",
-                "status": "int64_t*", "left": "int64_t*", "dense": "const float*"}
+                "status": "int64_t*", "left": "int64_t*", "dense": "const float*",
+                **dict.fromkeys(("places", "own_tables", "own_lengths", "own_rows", "own_places"),
+                                "const int64_t*")}
 
 
 class Share(Shared):
@@ -156,6 +174,7 @@ class HostCounts(Shared):
     """
 
     _fields_ = (*fields(c_uint64, "to_nic", "from_nic", "launches", "rows", "dense_rows",
+                        "bag_launches", "bag_lists", "foreign_bags", "own_bags", "bag_keys",
                         "unanswered", "queries_waiting", "nic_ns", "host_ns", "fault",
                         "value"), ("progress", c_double))
 

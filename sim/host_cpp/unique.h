@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "beats.h"
-#include "rows.h"
+#include "owner_bags.h"
 
 namespace ember {
 
@@ -27,6 +27,8 @@ public:
                 end += sample::slots.of(record);
             } else {
                 kinds_.push_back(uint8_t(query::kind.of(record)));
+                keys_.push_back(is_bag(record) ? uint16_t(query_bag::keys.of(record)) : 1);
+                k += item_words(record) - 1;
             }
         }
         starts_.push_back(end);
@@ -103,12 +105,12 @@ public:
     // Pool the bags of all samples that are not rejected, in the order of slots. Returns false if
     // an index exceeds the vectors. A sample with a vector whose status is an error ends with the
     // status.
-    bool expand(bool mean) {
+    // `whole`: parts of a complete answer.
+    bool expand(bool mean, int64_t whole) {
         for (uint64_t at = 0; at < asked_.share; at++) {
             if (status(at)) continue;
             const uint64_t sample = asked_.share_first + at;
-            float* bag = asked_.answers + sample * asked_.parts * dimension_;
-            uint64_t length = 0;
+            uint64_t length = 0, part = 0;
             int64_t ends = 0;
             for (uint64_t slot = starts_[at]; slot < starts_[at + 1]; slot++) {
                 const bool empty = kinds_[slot] == record::EMPTY;
@@ -116,21 +118,23 @@ public:
                 if (const auto lost = lost_.find(indices_[slot]); !empty && lost != lost_.end())
                     ends = lost->second;
                 if (!asked_.values) continue;
+                float* bag = part_of(asked_, sample, part);
                 if (empty) {
                     std::fill_n(bag, dimension_, 0.0f);
-                    bag += dimension_;
+                    part++;
                     continue;
                 }
                 const float* vector = &vectors_[indices_[slot] * dimension_];
-                if (!length++) std::copy_n(vector, dimension_, bag);
+                if (!length) std::copy_n(vector, dimension_, bag);
                 else
                     for (uint64_t d = 0; d < dimension_; d++) bag[d] += vector[d];
+                length += keys_[slot];
                 if (kinds_[slot] == record::KEY) continue;
                 end_bag(bag, dimension_, int64_t(length), mean);
-                bag += dimension_;
+                part++;
                 length = 0;
             }
-            asked_.filled[sample] = int64_t(asked_.parts);
+            asked_.filled[sample] = whole;
             if (ends) asked_.status[sample] = ends;
             --*asked_.left;
         }
@@ -147,6 +151,7 @@ private:
     bool dropped_ = false;
     std::vector<uint64_t> starts_;  // first slot of each sample, and the end
     std::vector<uint8_t> kinds_;
+    std::vector<uint16_t> keys_;  // pooled in the vector of each slot
     std::vector<uint16_t> indices_;
     std::vector<bool> indexed_;
     std::vector<float> vectors_;

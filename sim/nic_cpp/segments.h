@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "nic_config.h"
+#include "owner_bags.h"
 #include "queue.h"
 
 namespace ember {
@@ -77,13 +78,6 @@ private:
     std::vector<Segment*> free_;
 };
 
-// Words of a bag, with its head. Reference: rtl.formats.words_of.
-inline uint32_t words_of(uint64_t head) {
-    const uint32_t keys = query_bag::keys.of(head), pairs = (keys + 1) / 2;
-    const bool wide = query_bag::wide.of(head);
-    return 1 + (wide ? keys : pairs) + (query_bag::weighted.of(head) ? pairs : 0);
-}
-
 // A segment, with the head of its bag, or a record, without a segment.
 struct SplitItem {
     uint64_t record;
@@ -117,8 +111,7 @@ private:
         const bool head = !left_;
         if (head) {
             head_ = beat.records[index_];
-            if (plain_ && !(query_bag::kind.of(head_) == record::KEY_END
-                            && query_bag::bag.of(head_))) {
+            if (plain_ && !is_bag(head_)) {
                 const bool last = ++index_ == beat.count;
                 out.push({head_, nullptr, uint16_t(beat.source), uint16_t(beat.step), last});
                 if (last) index_ = 0;

@@ -141,7 +141,7 @@ class Step:
             return None
         first, end = self.bounds[self.shares[node:node + 2]]
         items = self.pools.items_within(first, end)
-        return np.append(items, end - first) if self.unique else items
+        return np.append(items, (end - first, end - first + 1)) if self.unique else items
 
     def sends(self, node: int) -> bool:
         """Return whether ``node`` has queries for its NIC."""
@@ -172,6 +172,13 @@ class Step:
         lengths = share.bag_lengths.astype(np.int64)
         return lengths, lengths
 
+    def own_places(self, node: int) -> np.ndarray:
+        """Return the places of :meth:`own_bags` among the answers of the share of ``node``, which
+        are numbered sample by sample: int64."""
+        assert self.pools is not None
+        lengths = self.samples.bag_lengths[slice(*self.shares[node:node + 2])]
+        return np.flatnonzero(self.pools.own[node] & (lengths > 0))
+
     def place_all(self, node: int, at: np.ndarray, parts: np.ndarray) -> None:
         """Store the complete answers of the NIC to the step's samples ``at``."""
         total, more, places = self._answered(node)
@@ -187,8 +194,7 @@ class Step:
         assert self.pools is not None
         own, share = self.pools.own[node], slice(*self.shares[node:node + 2])
         answers = self.answers[share]
-        sample, table = np.nonzero(own & (self.samples.bag_lengths[share] > 0))
-        answers[sample, table] = vectors
+        answers.reshape(-1, answers.shape[2])[self.own_places(node)] = vectors
         self.pools.parts[node] = own.sum()
         self.filled[share] += self.pools.parts[node]
         if not self.sends(node):

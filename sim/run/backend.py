@@ -2,8 +2,7 @@
 
 The Python implementations (:mod:`sim.node`, :mod:`sim.cluster`, :mod:`host.dlrm`) are the
 reference; both give the same bits and cycles. Python is used with Amaranth's simulator, which needs
-no compiler, and for special behaviour: a traced NIC, a silent host or GPU, owner-pooled tables,
-training, a test.
+no compiler, and for special behaviour: a traced NIC, a silent host or GPU, training, a test.
 """
 
 from collections.abc import Callable, Sequence
@@ -81,8 +80,7 @@ class Backend:
         """Return a node for inference; the parameters are those of :class:`sim.node.node.Node`."""
         workload = self.options.workload
         rest = pcie, gpu, workload.in_flight, bottom
-        if (self.compiled_hosts and self.rows is None and not workload.fault_plan.silences
-                and delivery.plan is None):
+        if self.compiled_hosts and self.rows is None and not workload.fault_plan.silences:
             if isinstance(engine, ModelEngine):
                 return ModelNode(number, engine, config, model.width, *rest, delivery)
             if isinstance(engine, CompiledEngine) and engine.drivable:
