@@ -18,6 +18,8 @@ CALLED = GpuProfile("called", 1.0, 64.0, 64, 2, call_us=6.0)
 TIED = GpuProfile("tied", 1.0, 64.0, 64, 2, call_us=0.4)
 """Calls that end at whole cycles, like packets, and before their quantum does."""
 
+OWNER = {"pool": "owner", "placement": "even"}
+
 CASES = {
     "pooled vectors": ((), {"nodes": 4, "in_flight": 4}),
     "one NIC, one step at once": ((), {"nodes": 1, "in_flight": 1}),
@@ -49,9 +51,19 @@ CASES = {
     "rings, unique, completions, refusals": (
         ("gpu_rings=true", "deliver=unique", "completions=true"),
         {"bags": "to 40", "in_flight": 8}),
+    "owner": ((), OWNER | {"nodes": 4, "gpu": CALLED, "in_flight": 4}),
+    "owner, means, refusals": (("pooling=mean",), OWNER | {"bags": "to 40", "in_flight": 4}),
+    "owner, interaction, completions": (
+        ("interaction=true", "completions=true"), OWNER | {"in_flight": 4}),
+    "owner, unique, completions": (
+        ("deliver=unique", "completions=true", "pooling=mean"), OWNER | {"in_flight": 4}),
+    "owner of some tables, unique, late": (
+        ("deliver=unique", "completions=true", "step_timeout=30000"),
+        OWNER | {"pool": "some", "in_flight": 4}),
 }
 LATER = ("one NIC, one step at once", "two threads", "interaction", "completions without flushes",
-         "interaction, completions", "rings, calls", "rings, interaction, completions")
+         "interaction, completions", "rings, calls", "rings, interaction, completions",
+         "owner, interaction, completions", "owner of some tables, unique, late")
 """Cases that combine features of other cases."""
 
 
@@ -79,6 +91,9 @@ def test_compiled_hosts_equal_those_in_python(tmp_path, request, monkeypatch, ca
         monkeypatch.setattr(ShardPlan, "descriptors", fewer_rows)
     settings, options = CASES[case]
     options = dict(options)
+    if options.get("pool") == "some":
+        (tmp_path / "pool.toml").write_text("owner = [1, 3]\n")
+        options["pool"] = tmp_path / "pool.toml"
     path = write_model(tmp_path / "model.toml", model_of(16, options.pop("bags", "to 9")))
     compiled = _result(job_of(path, *settings, **options), CompiledNode)
     request.getfixturevalue("python_hosts")

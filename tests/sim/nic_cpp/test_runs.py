@@ -202,6 +202,9 @@ def test_a_thread_makes_no_more_calls_than_it_has_time_for():
     assert 10 < few["gpu"]["launches"] <= few["cycles"] / 1500
 
 
+OWNER = {"config": "tiny", "model": "multi_hot", "nodes": 3, "mini_batch": 64, "pool": "owner"}
+
+
 @pytest.mark.parametrize("options", [
     {"nodes": 3, "settings": ("interaction=true", "requester_merge=false")},
     {"nodes": 1, "in_flight": 1, "settings": ("interaction=true",)},
@@ -218,13 +221,24 @@ def test_a_thread_makes_no_more_calls_than_it_has_time_for():
     {"settings": ("deliver=unique", "completions=true"), "in_flight": 8, "mini_batch": 37},
     {"settings": ("interaction=true", "completions=true", "completion_flush=false")},
     {"settings": ("gpu_rings=true", "request_batch=4"), "in_flight": 2},
-    {"settings": ("row_reads=true",), "in_flight": 2, "gpu": "gpu_h100"}],
+    {"settings": ("row_reads=true",), "in_flight": 2, "gpu": "gpu_h100"},
+    # Gathers of rows, lists of bags and own bags share the launch thread and the memory.
+    OWNER | {"pool": "some"}, OWNER | {"nodes": 1, "settings": ("completions=true",)},
+    OWNER | {"gpu": "gpu_h100", "in_flight": 8, "mini_batch": 37},
+    OWNER | {"settings": ("interaction=true",)},
+    OWNER | {"pool": "some", "settings": ("deliver=unique", "completions=true", "pooling=mean")},
+    OWNER | {"settings": ("link=true", "gpu_rings=true"), "pool": "some"}],
     ids=["interaction", "one node", "wide", "avazu", "no caches", "slow GPU", "calls", "unique",
-         "completions", "rings", "row reads"])
-def test_compiled_hosts_do_what_those_of_rtl_do(options):
+         "completions", "rings", "row reads", "owner", "owner, one node", "owner, calls",
+         "owner, interaction", "owner, unique", "owner, rings"])
+def test_compiled_hosts_do_what_those_of_rtl_do(tmp_path, options):
+    if options.get("pool") == "some":
+        (tmp_path / "pool.toml").write_text("owner = [0, 2, 3, 7]\n")
+        options = options | {"pool": tmp_path / "pool.toml"}
     # A fault long after the end of the run selects hosts in Python.
     compiled, plain = (_run(**options, faults=faults) for faults in (None, "silent-gpu=9s:1us"))
-    assert compiled["gpu"]["rows"] > 0 < compiled["pcie"]["from_nic_bytes"]
+    pooled = 0 if compiled["bags"] is None else compiled["bags"]["keys"]
+    assert compiled["gpu"]["rows"] + pooled > 0
     assert plain["faults"]["given"] and not plain["faults"]["injected"]
     unequal = dict.fromkeys((*TIMES, "faults"))
     assert {**compiled, **unequal} == {**plain, **unequal}
