@@ -151,7 +151,8 @@ class Asked(Shared):
 
     _fields_ = (*fields(c_uint64, "step", "count"), ("records", c_void_p), ("time", c_double),
                 *fields(c_uint32, "first", "samples", "share_first", "share"),
-                *fields(c_uint64, "parts", "values", "sent_parts", "own_parts", "own_bags", "own_keys"),
+                *fields(c_uint64, "parts", "values", "sent_parts", "own_parts", "own_bags",
+                        "own_keys"),
                 *fields(c_void_p, "answers", "filled", "status", "left", "dense", "places",
                         "own_tables", "own_lengths", "own_rows", "own_places"))
     pointers = {"records": "const uint64_t*", "answers": "float*", "filled": "int64_t*",
