@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from host.reading import read_regular
+from sim.bench.bags import bag_jobs
 from sim.bench.blocks import block_jobs
 from sim.bench.delivery import delivery_jobs
 from sim.bench.dots import dot_jobs
@@ -133,6 +134,7 @@ def _jobs(only: Sequence[str]) -> list[Job]:
     for name in only:
         if name not in SECTIONS:
             raise ValueError(f"only must be of {', '.join(SECTIONS)}, not {name!r}")
-    every = [*block_jobs(), *unique_jobs(), *delivery_jobs(), *gradient_jobs(), *dot_jobs(),
-             *latency_jobs(), *nic_jobs(), interaction_job(), _SPEED, *_twins(), *resource_jobs()]
+    every = [*block_jobs(), *bag_jobs(), *unique_jobs(), *delivery_jobs(), *gradient_jobs(),
+             *dot_jobs(), *latency_jobs(), *nic_jobs(), interaction_job(), _SPEED, *_twins(),
+             *resource_jobs()]
     return [job for job in every if not only or job.section in only]

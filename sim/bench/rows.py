@@ -13,6 +13,7 @@ SECTIONS: dict[str, str] = {
     "vectors": "store to frames, frames to hold buffer, in beats per cycle",
     "packets": "packets out against 100 Gb/s Ethernet",
     "pooling": "pooling of bags of 1 to 100 vectors",
+    "bags": "bags that pool at their owners, in lookups per cycle",
     "unique": "duplicate keys in a requester's step, in slots per cycle",
     "delivery": "indices to the host, vectors read from GPU memory, in items per cycle",
     "gradients": "gradient reduction, local and global, in beats per cycle",

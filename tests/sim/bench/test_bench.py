@@ -8,11 +8,13 @@ from rich.console import Console
 
 from host.placement.sets import set_of
 from host.placement.shard import key_hash
+from host.wire.bags import parse_bags
 from rtl.config import preset
 from rtl.formats import RawBeat
 from rtl.stream import StreamFIFO
 from sim.bench import bench as module
 from sim.bench import resources as bench_resources
+from sim.bench.bags import bag_samples, owner_rate, requester_rate
 from sim.bench.bench import NOT_BUILT, bench
 from sim.bench.dots import dot_jobs, dot_limits, dot_row
 from sim.bench.gradients import gradient_jobs, gradient_rate, on_one_key
@@ -234,6 +236,24 @@ def test_packets_of_each_size_fill_the_link(vectors, packets):
     wire = packets * (on_link.payload + 66) / 50
     assert wire <= on_link.cycles <= wire + 25 + 2 * vectors + 8
     assert packets * (vectors + 2) <= free.cycles < on_link.cycles
+
+
+@pytest.mark.thorough
+def test_bags_are_counted_and_return_to_their_places():
+    """Three bags of 1, 3 and 20 keys and a sample's record are five or six segments a sample."""
+    config = TINY.with_fields(name="tiny_bags", owner_bags=64)
+    made = bag_samples(np.array([1, 20, 3]), 8)
+    asked, most, packets = requester_rate(config, made, engine="pysim")
+    assert asked.items == 8 * 24 and 8 * 24 / (8 * 6.5) < most < 8 * 24 / (8 * 4.5)
+    assert sum(len(parse_bags(words)) for _, words in packets) == 8 * 3
+    assert {node for node, _ in packets} == {1, 2, 3}
+    pooled, bound = owner_rate(config, 3, packets, engine="pysim")
+    assert pooled.items == 8 * 24 and pooled.per_cycle < bound <= 24 / 4
+    node, words = packets[0]
+    words[0] |= np.uint64(0xFFF << 36)  # a table that does not exist
+    bags = len(parse_bags(words))
+    with pytest.raises(RuntimeError, match=f"{bags - 1} of {bags} vectors"):
+        owner_rate(config, 3, [(node, words)], engine="pysim")
 
 
 @pytest.mark.thorough

@@ -7,10 +7,12 @@ whole trace, as in ``sim bench``.
 import numpy as np
 import pytest
 
+from host.measurements.published import flattening
 from host.placement.sets import CacheSets, set_of
 from host.placement.shard import key_hash
 from host.samples import Samples
 from rtl.config import preset
+from sim.bench.bags import bag_samples, owner_rate, requester_rate
 from sim.bench.delivery import index_rate, read_rate, ring_rate
 from sim.bench.rates import (
     dedupe_rate,
@@ -117,3 +119,21 @@ def test_store_to_frames_to_hold_buffer(samples):
 def test_store_to_frames_of_four_requesters(samples):
     rate, _ = store_path_frames(KAGGLE, samples, requesters=4)
     assert rate.per_cycle >= 0.95
+
+
+BAGS = KAGGLE.with_fields(name="kaggle_bags", owner_bags=1024)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("keys, requester, owner", [
+    (flattening().hot, 4.5, 5.6), ((20,) * 26, 7.5, 8.7), ((100,) * 26, 11.9, 13.3)],
+    ids=["dcnv2", "20 keys", "100 keys"])
+def test_bags_that_pool_at_their_owners(keys, requester, owner):
+    """Each packet of bags costs the requester a cycle beside its segments."""
+    made = bag_samples(np.array(keys), 60_000 // sum(keys))
+    asked, most, packets = requester_rate(BAGS, made)
+    assert requester <= asked.per_cycle <= most
+    assert abs(asked.cycles - asked.items / most - len(packets)) < 0.05 * asked.cycles
+    pooled, most = owner_rate(BAGS, len(keys), packets)
+    assert pooled.items == asked.items == len(made.rows)
+    assert owner <= pooled.per_cycle <= most
