@@ -7,12 +7,13 @@ import numpy as np
 
 from host.errors import InputError
 from host.model import Model, table_names
+from host.placement.pooling import bag_bound, most_keys, pool_obstacles
 from host.placement.shard import ShardPlan
 from host.samples import Samples
 from host.toml.schema import read_toml
 from host.wire.bags import NARROW_ROWS
 from rtl.config import NicConfig
-from rtl.formats import DescriptorKind, PoolPlace, words_of
+from rtl.formats import PoolPlace, words_of
 from sim.job.workload import Workload
 
 __all__ = ["check_bags", "pool_slots", "with_pools"]
@@ -35,7 +36,9 @@ def with_pools(plan: ShardPlan, model: Model, workload: Workload,
     """
     if workload.pool == "requester":
         return plan, []
-    reasons = [_obstacle(plan, model, workload, config, table) for table in range(model.tables)]
+    known = model.bags and workload.data is None
+    reasons = pool_obstacles(plan, config, [most for _, most in model.bags] if known
+                             else [1] * model.tables)
     if workload.pool == "owner":
         chosen = [reason is None for reason in reasons]
         notes = [f"table {table} pools at the requester: {reason}"
@@ -50,32 +53,6 @@ def with_pools(plan: ShardPlan, model: Model, workload: Workload,
                                  f"{reasons[table]}")
     return plan.with_pools([PoolPlace.OWNER if owner else PoolPlace.REQUESTER
                             for owner in chosen]), notes
-
-
-def _obstacle(plan: ShardPlan, model: Model, workload: Workload, config: NicConfig,
-              table: int) -> str | None:
-    """Return the reason for which a table cannot pool at its owner, or None."""
-    if plan.tables[table].kind == DescriptorKind.ROW:
-        return f"its rows are hashed over {plan.tables[table].owners} nodes"
-    keys = model.bags[table][1] if model.bags and workload.data is None else 1
-    most = _most_keys(config, model.rows[table])
-    if keys > most:
-        return f"its bags must have at most {most} keys {_bound(config)}, not {keys}"
-    return None
-
-
-def _most_keys(config: NicConfig, rows: int) -> int:
-    """Return the most keys of a bag of an owner-pooled table with ``rows`` rows."""
-    return (config.bag_words - 1) * (1 if rows > NARROW_ROWS else 2)
-
-
-def _bound(config: NicConfig) -> str:
-    """Return the size of the NIC that bounds a bag: ``with field value``."""
-    beats = config.bag_words // 8
-    name = next((name for name, size in (("net_payload_beats", config.net_payload_beats),
-                                         ("query_beats", config.query_beats // 2))
-                 if size == beats), "owner_bag_beats")
-    return f"with {name} {getattr(config, name)}"
 
 
 def _of_file(workload: Workload, model: Model) -> set[int]:
@@ -117,11 +94,11 @@ def check_bags(samples: Samples, numbers: np.ndarray, plan: ShardPlan, config: N
     pooled = plan.owner_pooled
     for table in np.flatnonzero(pooled).tolist():
         keys = int(samples.bag_lengths[:, table].max(initial=0))
-        most = _most_keys(config, int(pooled[table]))
+        most = most_keys(config, int(pooled[table]))
         if keys > most:
             raise ValueError(f"table {table} pools at the owner: its bags must have at most {most} "
-                             f"keys {_bound(config)}, not {keys}: use a larger "
-                             f"{_bound(config).split()[1]}, or pool it at the requester")
+                             f"keys {bag_bound(config)}, not {keys}: use a larger "
+                             f"{bag_bound(config).split()[1]}, or pool it at the requester")
     lengths = samples.bag_lengths.astype(np.int64)
     words = 1 + words_of(lengths, (pooled > NARROW_ROWS).astype(np.int64), 0)
     # A bag may begin at the last word of a beat.
