@@ -39,8 +39,9 @@ class LruCaches:
         # A key that follows itself in its set hits and changes nothing.
         moved = np.concatenate(([True], (lanes[1:] != lanes[:-1]) | (keys[1:] != keys[:-1])))
         hits[order[~moved]] = True
-        order, keys = order[moved], keys[moved]
-        lanes, starts, counts = np.unique(lanes[moved], return_index=True, return_counts=True)
+        order, keys, lanes = order[moved], keys[moved], lanes[moved]
+        starts = np.flatnonzero(np.diff(lanes, prepend=-1))
+        lanes, counts = lanes[starts], np.diff(starts, append=len(lanes))
         longest = np.argsort(-counts, kind="stable")
         lanes, starts, counts = lanes[longest], starts[longest], counts[longest]
         active = np.searchsorted(-counts, -np.arange(counts[0]), side="left").tolist()

@@ -151,7 +151,9 @@ class ForeignBags:
         self.words += np.where(bag, 1 + words_of(lengths, self._wide, 0), 0).sum(axis=0)
         self.keys += np.bincount(batch.tables[foreign], minlength=tables)
         node, key = requester[foreign].astype(np.uint8), batch.keys[foreign]
-        distinct = np.unique(node.astype(np.int64) << _KEY_BITS | key)
+        # Sorting is several times faster than numpy.unique.
+        every = np.sort(node.astype(np.int64) << _KEY_BITS | key)
+        distinct = every[np.diff(every, prepend=-1) > 0]
         self.rows += np.bincount(_table(distinct), minlength=tables)
         self._held.append((node, key))
 
