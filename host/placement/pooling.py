@@ -123,11 +123,14 @@ class ForeignBags:
     rows: distinct foreign rows per share and mini-batch.
     words: words of the foreign bags, heads included, if they pool at their owner.
     longest: keys of the longest bag, foreign or not.
+
+    ``samples``: samples of the mini-batches.
     """
 
     def __init__(self, plan: ShardPlan, mini_batches: Iterable[Samples] = ()):
         tables = len(plan.tables)
         self.plan = plan
+        self.samples = 0
         self.bags, self.keys, self.rows, self.words, self.longest = (
             np.zeros(tables, np.int64) for _ in range(5))
         self._wide = np.array([table.rows > NARROW_ROWS for table in plan.tables], np.int64)
@@ -137,6 +140,7 @@ class ForeignBags:
 
     def add(self, batch: Samples) -> None:
         """Add a mini-batch."""
+        self.samples += len(batch)
         nodes, tables = self.plan.nodes, len(self.plan.tables)
         lengths = batch.bag_lengths.astype(np.int64)
         np.maximum(self.longest, lengths.max(axis=0, initial=0), out=self.longest)
