@@ -89,6 +89,13 @@ class PoolBytes:
     requester_headers: np.ndarray
     owner_headers: np.ndarray
 
+    @classmethod
+    def of(cls, wire: Wire, bags: np.ndarray, words: np.ndarray,
+           missed_rows: np.ndarray) -> "PoolBytes":
+        """Return the bytes of tables with foreign ``bags`` of ``words`` words."""
+        return cls(missed_rows, wire.requester_bytes(missed_rows), wire.owner_bytes(bags, words),
+                   wire.header_bytes(missed_rows, missed_rows), wire.header_bytes(bags, words))
+
     @property
     def at_requester(self) -> np.ndarray:
         """Bytes with headers, pooled at the requester: int64 ``[tables]``."""
@@ -169,7 +176,10 @@ class ForeignBags:
         """
         if not sets:
             return np.where(looked_up, self.keys, 0)
-        caches = LruCaches(sets, ways, self.plan.nodes)
+        return self.missed_by(LruCaches(sets, ways, self.plan.nodes), looked_up)
+
+    def missed_by(self, caches: LruCaches, looked_up: np.ndarray) -> np.ndarray:
+        """Return :meth:`missed_rows` of ``caches``, which keep their rows."""
         found = np.zeros(len(self.keys), np.int64)
         for node, key in self._held:
             table = _table(key)
@@ -190,10 +200,7 @@ class ForeignBags:
         if owner.any():
             every = self.missed_rows(np.ones(len(owner), bool), sets, ways)
             missed = np.where(owner, every, missed)
-        return PoolBytes(missed, wire.requester_bytes(missed),
-                         wire.owner_bytes(self.bags, self.words),
-                         wire.header_bytes(missed, missed),
-                         wire.header_bytes(self.bags, self.words))
+        return PoolBytes.of(wire, self.bags, self.words, missed)
 
 
 def _table(keys: np.ndarray) -> np.ndarray:
