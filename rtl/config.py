@@ -200,6 +200,8 @@ class NicConfig:
     """Largest ``nodes``, and most rows of a cache or table."""
     most_hold_vectors: ClassVar[int] = 1 << 15
     """Largest ``hold_vectors``."""
+    most_bag_segments: ClassVar[int] = 16384
+    """Largest ``bag_segments``."""
     unique_ways: ClassVar[int] = 8
     """Ways of a set of ``unique_keys``."""
 
@@ -272,9 +274,10 @@ class NicConfig:
         if self.owner_bags != 0:
             _in_range("owner_bags", self.owner_bags, 16, 4096)
             _power_of_two("owner_bags", self.owner_bags)
-        for name, low, by in (("bag_segments", 32, ""),
-                              ("owner_bag_beats", max(16, 4 * self.nodes), f"nodes {self.nodes}")):
-            _in_range(name, getattr(self, name), low, 16384, by)
+        for name, low, high, by in (
+                ("bag_segments", 32, self.most_bag_segments, ""),
+                ("owner_bag_beats", max(16, 4 * self.nodes), 16384, f"nodes {self.nodes}")):
+            _in_range(name, getattr(self, name), low, high, by)
             _power_of_two(name, getattr(self, name))
         if self.owner_bags and self.training:
             raise ValueError(f"training must be False with owner_bags {self.owner_bags}, not True")

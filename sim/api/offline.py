@@ -81,7 +81,7 @@ def plan(options: PlanOptions, **watch: Any) -> dict:
     Returns
     -------
     dict
-        ``memory``, ``placements``, ``checks``, ``traffic``, ``resources``, ``binds``,
+        ``memory``, ``placements``, ``checks``, ``tables``, ``traffic``, ``resources``, ``binds``,
         ``samples_per_second`` and the arguments, see :func:`sim.offline.plan.plan`. A cluster
         that cannot hold the model does not raise: see :func:`sim.offline.plan.failures`.
 
@@ -89,10 +89,12 @@ def plan(options: PlanOptions, **watch: Any) -> dict:
     """
     from sim.offline.plan import plan as planned
 
-    outputs = Outputs.of(options, "data", "model", "cluster", "network", "gpu", "pcie")
+    outputs = Outputs.of(options, "data", "model", "cluster", "network", "gpu", "pcie",
+                         "pool")
     workload = Workload.of(settings=options.set, **members(
         options, "cluster", "config", "model", "nodes", "samples", "mini_batch", "in_flight",
-        "warmup", "data", "format", "index", "placement", "network", "gpu", "pcie", "seed"))
+        "warmup", "data", "format", "index", "placement", "pool", "network", "gpu", "pcie",
+        "seed"))
     result = planned(workload, optimizer=options.optimizer, hit_rate=options.hit_rate, **watch)
     write_json(result, outputs.json)
     if outputs.picture:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from host.model import Model
 from host.placement.shard import ShardPlan
 from rtl.config import PRESETS, NicConfig
+from sim.job.pools import segments_needed
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 
@@ -55,9 +56,9 @@ def config_to_build(config: NicConfig, model: Model, runtime: Runtime, workload:
                     plan: ShardPlan | None = None) -> NicConfig:
     """Return ``config`` without its dot units if the run does not use them, and with ``owner_bags``
     if tables of ``plan`` pool at their owner: as many as lookups may wait for other nodes, within
-    64 and 1,024.
+    64 and 1,024, and with larger ``bag_segments`` if samples need them.
 
-    Dot units take most of the time of a build and of a simulated cycle. Either size stays where the
+    Dot units take most of the time of a build and of a simulated cycle. Each size stays where the
     settings give it.
     """
     given = {setting.partition("=")[0].strip() for setting in workload.settings}
@@ -69,6 +70,9 @@ def config_to_build(config: NicConfig, model: Model, runtime: Runtime, workload:
         if not config.owner_bags:
             raise ValueError("owner_bags must be above 0 for tables that pool at their owner, "
                              "not 0")
+        needed = _power(min(segments_needed(model, workload, plan), config.most_bag_segments))
+        if "bag_segments" not in given and needed > config.bag_segments:
+            config = config.with_fields(bag_segments=needed)
     return config
 
 

@@ -13,7 +13,7 @@ from host.data.generator import generate
 from host.data.kept import KeptSamples
 from host.model import MODELS, Model, load_model
 from host.placement.shard import ShardPlan
-from host.samples import Samples, first_samples
+from host.samples import Samples, first_samples, rechunk
 from rtl.config import NicConfig
 from sim.job.fit import check_slots
 from sim.job.pools import check_bags, pool_slots
@@ -111,6 +111,16 @@ class SampleSource:
         first = first_samples(self.chunks(again=True), MEASURED)
         return tuple(sum((chunk.bag_lengths.sum(axis=0, dtype=np.int64) for chunk in first),
                          np.zeros(self.model.tables, np.int64)).tolist())
+
+
+    def measured(self) -> Iterator[Samples]:
+        """Yield mini-batches of the first `MEASURED` samples of the input, at least one, in the
+        order of the input.
+
+        They are counted as for :attr:`lookups`.
+        """
+        size = self.workload.mini_batch
+        return rechunk(first_samples(self.chunks(again=True), max(MEASURED, size)), size)
 
 
 def _found(workload: Workload) -> tuple[Model, str | None]:

@@ -1,5 +1,6 @@
 """Nodes at which the bags of each table are pooled: the option ``pool`` of a run."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,15 +8,28 @@ import numpy as np
 
 from host.errors import InputError
 from host.model import Model, table_names
+from host.placement.pooling import (
+    ForeignBags,
+    Wire,
+    bag_bound,
+    choose_pools,
+    most_keys,
+    pool_obstacles,
+)
 from host.placement.shard import ShardPlan
 from host.samples import Samples
 from host.toml.schema import read_toml
 from host.wire.bags import NARROW_ROWS
-from rtl.config import NicConfig
-from rtl.formats import DescriptorKind, PoolPlace, words_of
+from rtl.config import LANES, NicConfig
+from rtl.formats import RECORDS_PER_BEAT, TAGS_PER_BEAT, PoolPlace, words_of
+from sim.job.settings import Runtime
 from sim.job.workload import Workload
 
-__all__ = ["check_bags", "pool_slots", "with_pools"]
+__all__ = ["check_bags", "pool_slots", "remote_cache_of", "segments_needed", "wire_of",
+           "with_pools"]
+
+
+_RUNTIME = Runtime()
 
 
 @dataclass(frozen=True)
@@ -25,17 +39,27 @@ class _PoolFile:
     owner: tuple[str | int, ...]
 
 
-def with_pools(plan: ShardPlan, model: Model, workload: Workload,
-               config: NicConfig) -> tuple[ShardPlan, list[str]]:
+def with_pools(plan: ShardPlan, model: Model, workload: Workload, config: NicConfig,
+               runtime: Runtime = _RUNTIME, measured: Iterable[Samples] = (),
+               ) -> tuple[ShardPlan, list[str]]:
     """Return ``plan`` with the workload's ``pool``, and a note for each table that ``owner`` leaves
-    at the requester.
+    at the requester, or on the choice of ``auto``.
+
+    runtime: settings of the NIC, for ``auto``.
+    measured: mini-batches for ``auto``, see :meth:`sim.job.inputs.SampleSource.measured`; read only
+        then.
 
     :class:`host.errors.InputError` if a file names an unknown table, or a table that cannot pool at
     its owner.
     """
     if workload.pool == "requester":
         return plan, []
-    reasons = [_obstacle(plan, model, workload, config, table) for table in range(model.tables)]
+    longest = _longest(model, workload)
+    if workload.pool == "auto":
+        foreign = ForeignBags(plan, measured)
+        longest = np.maximum(longest, foreign.longest).tolist()
+        return _chosen(foreign, model, pool_obstacles(plan, config, longest), config, runtime)
+    reasons = pool_obstacles(plan, config, longest)
     if workload.pool == "owner":
         chosen = [reason is None for reason in reasons]
         notes = [f"table {table} pools at the requester: {reason}"
@@ -52,30 +76,38 @@ def with_pools(plan: ShardPlan, model: Model, workload: Workload,
                             for owner in chosen]), notes
 
 
-def _obstacle(plan: ShardPlan, model: Model, workload: Workload, config: NicConfig,
-              table: int) -> str | None:
-    """Return the reason for which a table cannot pool at its owner, or None."""
-    if plan.tables[table].kind == DescriptorKind.ROW:
-        return f"its rows are hashed over {plan.tables[table].owners} nodes"
-    keys = model.bags[table][1] if model.bags and workload.data is None else 1
-    most = _most_keys(config, model.rows[table])
-    if keys > most:
-        return f"its bags must have at most {most} keys {_bound(config)}, not {keys}"
-    return None
+def _longest(model: Model, workload: Workload) -> list[int]:
+    """Return the keys of the longest bag of each table; 1 for files, whose bags are not known."""
+    known = model.bags and workload.data is None
+    return [most for _, most in model.bags] if known else [1] * model.tables
 
 
-def _most_keys(config: NicConfig, rows: int) -> int:
-    """Return the most keys of a bag of an owner-pooled table with ``rows`` rows."""
-    return (config.bag_words - 1) * (1 if rows > NARROW_ROWS else 2)
+def _chosen(foreign: ForeignBags, model: Model, obstacles: list[str | None], config: NicConfig,
+            runtime: Runtime) -> tuple[ShardPlan, list[str]]:
+    """Return the plan with the fewest bytes on the network, and a note on the choice."""
+    wire, cache = wire_of(config, model.width), remote_cache_of(config, runtime)
+    pools = choose_pools(foreign, wire, obstacles, *cache)
+    requester = [PoolPlace.REQUESTER] * model.tables
+    bytes_now, bytes_before = (
+        int(foreign.bytes_of(wire, places, *cache).chosen(places).sum())
+        for places in (pools, requester))
+    return foreign.plan.with_pools(pools), [
+        f"pool auto: {sum(pools):,} of {model.tables:,} tables pool at the owner, which sends "
+        f"{bytes_now:,} bytes over the network instead of {bytes_before:,} (full packets of "
+        f"{foreign.samples:,} samples, caches empty at first)"]
 
 
-def _bound(config: NicConfig) -> str:
-    """Return the size of the NIC that bounds a bag: ``with field value``."""
-    beats = config.bag_words // 8
-    name = next((name for name, size in (("net_payload_beats", config.net_payload_beats),
-                                         ("query_beats", config.query_beats // 2))
-                 if size == beats), "owner_bag_beats")
-    return f"with {name} {getattr(config, name)}"
+def wire_of(config: NicConfig, width: int) -> Wire:
+    """Return the vectors of ``width`` values and the packets of a NIC."""
+    beats = config.net_payload_beats
+    return Wire(4 * width, min(TAGS_PER_BEAT, max(1, (beats - 1) * LANES // width)),
+                RECORDS_PER_BEAT * beats)
+
+
+def remote_cache_of(config: NicConfig, runtime: Runtime) -> tuple[int, int]:
+    """Return the sets and ways of a NIC's remote cache; 0 sets if it is off."""
+    sets = runtime.remote_cache_sets or config.remote_cache_sets
+    return sets if runtime.remote_cache else 0, config.remote_cache_ways
 
 
 def _of_file(workload: Workload, model: Model) -> set[int]:
@@ -117,16 +149,28 @@ def check_bags(samples: Samples, numbers: np.ndarray, plan: ShardPlan, config: N
     pooled = plan.owner_pooled
     for table in np.flatnonzero(pooled).tolist():
         keys = int(samples.bag_lengths[:, table].max(initial=0))
-        most = _most_keys(config, int(pooled[table]))
+        most = most_keys(config, int(pooled[table]))
         if keys > most:
             raise ValueError(f"table {table} pools at the owner: its bags must have at most {most} "
-                             f"keys {_bound(config)}, not {keys}: use a larger "
-                             f"{_bound(config).split()[1]}, or pool it at the requester")
-    lengths = samples.bag_lengths.astype(np.int64)
-    words = 1 + words_of(lengths, (pooled > NARROW_ROWS).astype(np.int64), 0)
-    # A bag may begin at the last word of a beat.
-    segments = np.where((pooled > 0) & (lengths > 0), (words + 14) // 8, 0).sum(axis=1)
+                             f"keys {bag_bound(config)}, not {keys}: use a larger "
+                             f"{bag_bound(config).split()[1]}, or pool it at the requester")
+    segments = _segments(samples.bag_lengths.astype(np.int64), pooled)
     if len(segments) and int(segments.max()) > config.bag_segments:
         raise ValueError(f"bag_segments must be at least {int(segments.max())} for the bags of "
                          f"sample {numbers[int(segments.argmax())]}, not {config.bag_segments!r}: "
                          f"use a larger bag_segments, or pool fewer tables at the owner")
+
+
+def segments_needed(model: Model, workload: Workload, plan: ShardPlan) -> int:
+    """Return the most segments of a generated sample; for files, of bags of a key."""
+    return int(_segments(np.array(_longest(model, workload)), plan.owner_pooled))
+
+
+def _segments(lengths: np.ndarray, pooled: np.ndarray) -> np.ndarray:
+    """Return the most segments of the owner-pooled bags of samples: int64 ``[...]``.
+
+    lengths: keys of each bag, int64 ``[..., tables]``. pooled: :attr:`ShardPlan.owner_pooled`.
+    """
+    words = 1 + words_of(lengths, (pooled > NARROW_ROWS).astype(np.int64), 0)
+    # A bag may begin at the last word of a beat.
+    return np.where((pooled > 0) & (lengths > 0), (words + 14) // 8, 0).sum(axis=-1)

@@ -34,7 +34,7 @@ GENERATED = 1024
 MEASURED = 4096
 """Samples at the start of the input for counting lookups."""
 
-POOLS = ("requester", "owner")
+POOLS = ("requester", "owner", "auto")
 """Values of ``pool`` that are no file."""
 
 _PROFILE = "{} profile: its name or a TOML file."
@@ -94,9 +94,10 @@ class Workload:
     pool: AnyPath = option(
         "requester", "Node that pools the bags of a table. requester: the node of the sample, "
         "which looks up every row. owner: the node of the rows, which sends a vector per bag, for "
-        "all tables whose rows are not hashed and whose bags fit a packet. Or a TOML file with the "
-        "tables that pool at the owner, by name or number: owner = [\"items seen\", 3].",
-        metavar="requester|owner|FILE")
+        "all tables whose rows are not hashed and whose bags fit a packet. auto: the node that "
+        f"needs fewer bytes on the network, counted in the first {MEASURED:,} samples. Or a TOML "
+        "file with the tables that pool at the owner, by name or number: "
+        "owner = [\"items seen\", 3].", metavar="requester|owner|auto|FILE")
     network: AnyPath | NetworkProfile = option(
         "ethernet_100g_switch", _PROFILE.format("Network"), of_cluster=True)
     gpu: AnyPath | GpuProfile = option("gpu_rtx8000", _PROFILE.format("GPU"), of_cluster=True)

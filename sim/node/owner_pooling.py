@@ -11,7 +11,7 @@ from host.wire.bags import BagList, bag_queries
 from host.wire.packets import record_fields
 from rtl.formats import QueryRecord, RecordKind
 
-__all__ = ["OwnerPooling"]
+__all__ = ["OwnerPooling", "share_slots"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,3 +84,12 @@ class OwnerPooling:
         tables = held.tables[held.bag_offsets[:-1][full]].astype(np.int64)
         none = np.zeros(len(tables), np.int64)
         return BagList(tables, lengths[full], held.rows, none, none.astype(bool))
+
+
+def share_slots(samples: Samples, plan: ShardPlan) -> int:
+    """Return the slots that hosts send of the share with the most slots: a slot per key, per empty
+    bag and per bag of an owner-pooled table, without a node's own bags."""
+    if not plan.pools_at_owner:
+        return samples.share_slots(plan.nodes)
+    return max(int(np.where(plan.owner_pooled > 0, 1, np.maximum(share.bag_lengths, 1))[
+        :, ~plan.own_pooled(node)].sum()) for node, share in enumerate(samples.shares(plan.nodes)))

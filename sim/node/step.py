@@ -21,7 +21,7 @@ from host.wire.bags import BagList
 from host.wire.indices import check_share
 from host.wire.packets import query_records, record_fields, share_end
 from rtl.formats import QueryRecord, RecordKind
-from sim.node.owner_pooling import OwnerPooling
+from sim.node.owner_pooling import OwnerPooling, share_slots
 
 __all__ = ["PooledOf", "Step", "StepResult", "lacking"]
 
@@ -88,7 +88,7 @@ class Step:
         sizes = share_sizes(n, nodes)
         shares = list(accumulate(sizes, initial=0))
         if unique:
-            check_share(samples.share_slots(nodes))
+            check_share(samples.share_slots(nodes) if plan is None else share_slots(samples, plan))
         if plan is not None and plan.pools_at_owner:
             pools, records, bounds = OwnerPooling.of(
                 plan, samples, first, shares, interaction=dense is not None)

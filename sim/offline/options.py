@@ -89,6 +89,7 @@ class PlanOptions:
     set: Settings = same(RunArguments, "set")
     nodes: int | None = same(Workload, "nodes", **_OF_CLUSTER)
     placement: str = same(Workload, "placement")
+    pool: AnyPath = same(Workload, "pool")
     optimizer: str = option(
         "none", "Optimizer whose state the memory must hold: none, sgd or rowwise-adagrad.")
     hit_rate: float | None = option(

@@ -7,22 +7,24 @@ bound. A run is slower, because resources wait for each other.
 
 Pooled vectors go to the host. With the interaction on the NIC, dense vectors go to the NIC and
 results to the host. With ``deliver=unique``, the unique vectors of a share and an index per slot go
-to the host, and only the first use of a key in a share is looked up. Every lookup of another node's
-row is sent: savings of remote caches and requester-side merge are not included. If a single node
-owns most tables, lookups wait for its answers, and packets contain up to a third fewer bytes than
-expected here.
+to the host, and only the first use of a key in a share is looked up. A bag of an owner-pooled table
+needs its rows and a vector. Every lookup of another node's row is sent: the times exclude savings
+of remote caches and requester-side merge, which only the rows of ``tables`` include. If a single
+node owns most tables, lookups wait for its answers, and packets contain up to a third fewer bytes
+than expected here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from host.model import Model
 from host.placement.deal import PLACEMENTS
+from host.placement.pooling import pool_obstacles
 from host.placement.sets import NodeCaches
 from host.placement.shard import ShardPlan, key_hash
 from host.samples import first_lookups, rechunk
@@ -33,15 +35,17 @@ from host.timing.network import Network, NetworkProfile
 from host.timing.pcie import PcieProfile
 from host.toml.profile import load_profile
 from rtl.config import NicConfig, beats_of, preset
-from sim.job.fit import check_units
+from sim.job.fit import check_units, config_to_build
 from sim.job.inputs import SampleSource
 from sim.job.memory import STATE_BYTES, node_bytes
+from sim.job.pools import check_bags, remote_cache_of, wire_of, with_pools
 from sim.job.settings import Runtime, apply_settings
 from sim.job.workload import Workload, check_cluster
 from sim.offline.plan_checks import checks
 from sim.offline.plan_interaction import InteractionCost
 from sim.offline.plan_memory import balance, caches, nodes_needed
 from sim.offline.plan_packing import Packing
+from sim.offline.plan_pools import PoolTally, busiest
 from sim.offline.plan_repeats import first_uses
 from sim.offline.plan_traffic import Traffic
 
@@ -70,10 +74,17 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
     of the ``caches`` could have ``held``), ``placements`` (for each placement of the tables the
     ``balance`` of rows and lookups, largest share over mean share, and ``nodes_needed``, GPUs of
     the model's rows), ``checks`` (needed and available quantity, whether the check ``holds``, and
-    whether it is ``required``: other checks only affect speed), ``traffic`` (of each node per
-    mini-batch), ``resources`` (microseconds per mini-batch at the busiest node,
-    ``least_us`` with full packets and ``expected_us``), ``binds`` (the resource with the largest
-    ``least_us``), and ``samples_per_second``, an upper bound for any run.
+    whether it is ``required``: other checks only affect speed), ``tables`` (of each table, summed
+    over the mini-batches: ``pool`` place, ``obstacle`` to pooling at the owner, ``foreign_bags``,
+    ``foreign_keys``, ``distinct_foreign_rows`` per share and mini-batch, ``missed_rows`` of LRU
+    remote caches, the fraction of foreign keys that ``remote_cache_saves``, h, the estimate h^L of
+    ``cached_bags`` for bags of L keys, ``requester_bytes`` and ``owner_bytes`` of payload if the
+    table pools there, and the ``headers`` of full packets), ``network_bytes`` (sum over the tables
+    at their pool places, with headers), ``busiest`` (direction of a node with the most bytes per
+    mini-batch), ``traffic`` (of each node per mini-batch), ``resources`` (microseconds per
+    mini-batch at the busiest node, ``least_us`` with full packets and ``expected_us``), ``binds``
+    (the resource with the largest ``least_us``), and ``samples_per_second``, an upper bound for any
+    run.
 
     Raises
     ------
@@ -94,7 +105,12 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
         check_units(system.config, model)
     plans = {name: source.plan(name)
              for name in dict.fromkeys((*PLACEMENTS, workload.placement))}
-    traffic, loads = _replay(source, system, plans, hit_rate, progress)
+    dealt, notes = with_pools(plans[workload.placement], model, workload, system.config,
+                              system.runtime, source.measured())
+    plans[workload.placement] = dealt
+    system = replace(system, config=config_to_build(system.config, model, system.runtime, workload,
+                                                    dealt))
+    traffic, pools, loads = _replay(source, system, plans, hit_rate, progress)
     nodes = node_bytes(model, source.gpu_plan(workload.placement), optimizer,
                        system.runtime.stored_dimensions(model))
     per_batch = {name: values / traffic.batches for name, values in traffic.counts.items()}
@@ -104,18 +120,20 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
     unique, misses = (float(traffic.counts[name].sum()) for name in ("unique", "misses"))
     lookups = float(traffic.counts["lookups"].sum())
     memory = system.cluster.gpu_memory_bytes
+    tables = pools.tables(wire_of(system.config, model.width), pool_obstacles(
+        dealt, system.config, traffic.longest.tolist()))
     stores = caches(model, system.cluster, system.config, system.runtime)
     return {
         "schema": SCHEMA, "cluster": system.cluster.name, "config": system.config.name,
         "model": {"name": model.name, "tables": model.tables, "rows": sum(model.rows),
                   "dimension": model.dimension,
                   "dimensions": list(model.dimensions), "poolings": list(model.poolings)},
-        "notes": [model.padding] if model.padding else [],
+        "notes": [*([model.padding] if model.padding else []), *notes],
         "interaction": None if not system.runtime.interaction else {
             "mode": model.interaction, "itself": model.interaction_itself,
             "width": model.interaction_width},
         "nodes": workload.nodes, "gpus": workload.nodes * workload.gpus,
-        "placement": workload.placement, "optimizer": optimizer,
+        "placement": workload.placement, "pool": workload.pool, "optimizer": optimizer,
         "data": workload.data, "format": source.kind, "seed": workload.seed,
         "mini_batch": workload.mini_batch, "in_flight": workload.in_flight,
         "warmup": workload.warmup, "samples": traffic.samples, "mini_batches": traffic.batches,
@@ -137,6 +155,10 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
             for name, dealt in plans.items()],
         "checks": checks(workload, system.config, system.runtime, system.cluster, model,
                          traffic.most, nodes),
+        "tables": tables,
+        "network_bytes": sum(table[f"{table['pool']}_{part}"] for table in tables
+                             for part in ("bytes", "headers")),
+        "busiest": busiest(per_batch, workload.nodes),
         "traffic": {name: values.tolist() for name, values in sorted(per_batch.items())},
         "resources": resources, "binds": binds["name"],
         "samples_per_second": mini_batch / (binds["least_us"] * 1e-6),
@@ -180,9 +202,9 @@ class _System:
 
 def _replay(source: SampleSource, system: _System, plans: dict[str, ShardPlan],
             hit_rate: float | None, progress: Callable[[int], None],
-            ) -> tuple[Traffic, dict[str, np.ndarray]]:
-    """Return the traffic of all mini-batches after the warm-up, and the lookups of each node for
-    each placement."""
+            ) -> tuple[Traffic, PoolTally, dict[str, np.ndarray]]:
+    """Return the traffic of all mini-batches after the warm-up, that of each table, and the lookups
+    of each node for each placement."""
     workload, model = source.workload, source.model
     config, runtime, dealt = system.config, system.runtime, plans[workload.placement]
     packing = Packing(config, runtime, workload.nodes, model.width,
@@ -190,15 +212,22 @@ def _replay(source: SampleSource, system: _System, plans: dict[str, ShardPlan],
     traffic = Traffic(dealt, packing, merge=workload.in_flight > 1)
     sets = (runtime.local_cache_sets or config.local_cache_sets) if runtime.local_cache else 0
     stores = NodeCaches(sets, config.local_cache_ways, workload.nodes, config.policy)
+    pools = PoolTally(dealt, *remote_cache_of(config, runtime))
+    looked_up = dealt.owner_pooled == 0
     loads = {name: np.zeros(workload.nodes) for name in plans}
     done, entered_before = 0, np.zeros(workload.nodes, np.int64)
     chunks = rechunk(source.chunks(), workload.mini_batch)
     number = -1
     for number, batch in enumerate(chunks):
-        owners = dealt.owner_of(batch.tables, batch.rows)
-        unique = runtime.deliver == "unique"
-        asked = first_uses(batch, workload.nodes, config) if unique else np.arange(len(batch.rows))
+        check_bags(batch, done + np.arange(len(batch)), dealt, config)
+        pools.add(batch, number >= workload.warmup)
+        requesters = batch.requesters(workload.nodes)
+        owners = dealt.owner_of(batch.tables, batch.rows, requesters)
+        asked = np.flatnonzero(looked_up[batch.tables])
+        if runtime.deliver == "unique":
+            asked = first_uses(batch, workload.nodes, config, asked)
         entered = first_lookups(batch) if runtime.dedupe else asked
+        entered = entered[looked_up[batch.tables[entered]]]
         if hit_rate is None:
             tables, rows = batch.tables[entered], batch.rows[entered]
             missed = ~stores.access(owners[entered], key_hash(tables, rows), batch.keys[entered])
@@ -208,14 +237,16 @@ def _replay(source: SampleSource, system: _System, plans: dict[str, ShardPlan],
         progress(done)
         if number < workload.warmup:
             continue
-        traffic.add(batch, owners, entered, missed, asked if unique else None)
+        traffic.add(batch, owners, entered, missed, asked)
+        read = np.concatenate((asked, np.flatnonzero(~looked_up[batch.tables])))
         for name, other in plans.items():
-            loads[name] += np.bincount(other.owner_of(batch.tables, batch.rows)[asked],
-                                       minlength=workload.nodes)
+            loads[name] += np.bincount(
+                other.owner_of(batch.tables[read], batch.rows[read], requesters[read]),
+                minlength=workload.nodes)
     if not traffic.batches:
         raise ValueError(f"warmup must be less than the mini-batches of the input, {number + 1}, "
                          f"not {workload.warmup!r}")
-    return traffic, loads
+    return traffic, pools, loads
 
 
 def spread_evenly(owners: np.ndarray, share: Fraction, before: np.ndarray) -> np.ndarray:
@@ -272,17 +303,32 @@ def _resources(workload: Workload, system: _System, model: Model, traffic: Traff
         add("NIC repeats", "1 slot a cycle", lambda kind: counts["indices"] * cycle_us)
     add("NIC lookups", "1 a cycle", lambda kind: counts["lookups"] * cycle_us)
     add("NIC vectors out", "1 beat a cycle", lambda kind: counts["lookups"] * beats * cycle_us)
+    bags = "bags_in" in counts
+    if bags:
+        add("NIC bags", "1 segment a cycle", lambda kind: np.maximum(
+            counts["bag_segments_out"], counts["bag_segments_in"]) * cycle_us)
+        add("NIC vectors of bags", "1 beat a cycle",
+            lambda kind: counts["bags_in"] * beats * cycle_us)
     add("NIC pooling", "1 beat a cycle", lambda kind: counts["slots"] * beats * cycle_us)
     if system.runtime.interaction:
         cycles = InteractionCost.of(config, model).cycles
         add("NIC interaction", f"{cycles} cycles a sample",
             lambda kind: counts["samples"] * cycles * cycle_us)
-    add("GPU gather", f"{gpu.memory_bandwidth_gb_s:g} GB/s", lambda kind: counts["misses"] * row)
+    add("GPU gather", f"{gpu.memory_bandwidth_gb_s:g} GB/s",
+        lambda kind: counts["misses"] * row + (
+            gpu.cycles_of_bags(counts["gathered_keys"], counts["gathered_bags"], 4 * model.width)
+            * cycle_us if bags else 0))
     # By Little's law: places occupied, and the time for which each is occupied.
     add("misses in flight", f"{config.misses_in_flight:,} a gather",
         lambda kind: counts["misses"] * system.gather_us / config.misses_in_flight)
+    pooled_us = 2 * network_us + system.gather_us
     add("hold buffer", f"{config.hold_vectors:,} places",
-        lambda kind: counts["remote"] * 2 * network_us / config.hold_vectors)
+        lambda kind: (counts["remote"] * 2 * network_us + (
+            counts["bags_out"] * pooled_us if bags else 0)) / config.hold_vectors)
+    if bags:
+        add("bags in flight", f"{config.owner_bags:,} a round trip", lambda kind: np.maximum(
+            counts["bags_out"] * pooled_us, counts["bags_in"] * system.gather_us)
+            / config.owner_bags)
     # To the NIC, to the owner and its GPU and back, to the host; then the hand-out of the next. A
     # flush before the word of a step is one more round trip.
     flush = system.runtime.completions and system.runtime.completion_flush

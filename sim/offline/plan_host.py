@@ -26,18 +26,19 @@ class Moved(NamedTuple):
 
 
 def share_bytes(packing: Packing, slots: np.ndarray, tables: int, vectors: int,
-                timed: bool) -> Moved:
+                timed: bool, words: np.ndarray | None = None) -> Moved:
     """Return the bytes of the queries and the answers of a share.
 
     Parameters
     ----------
     slots: slots of each sample; at least a sample.
-    tables: tables of the model; a sample has a bag in each.
+    tables: tables whose bags the NIC answers; a sample has a bag in each.
     vectors: vectors delivered with ``deliver=unique``, including the empty vector at the end.
     timed: whether packets also leave by timeout.
+    words: words of the slots of each sample; by default a word per slot.
     """
     runtime = packing.runtime
-    moved = _queries(packing, slots, runtime.deliver == "unique")
+    moved = _queries(packing, slots if words is None else words, runtime.deliver == "unique")
     if runtime.deliver == "unique":
         moved += _unique(packing, slots, vectors, timed)
     elif packing.interaction is not None:
@@ -50,9 +51,9 @@ def share_bytes(packing: Packing, slots: np.ndarray, tables: int, vectors: int,
     return moved
 
 
-def _queries(packing: Packing, slots: np.ndarray, ended: bool) -> Moved:
-    """Return the bytes of queries: a record per sample and slot, and two records at the end."""
-    records = np.arange(slots.sum() + len(slots) + 2 * ended)
+def _queries(packing: Packing, words: np.ndarray, ended: bool) -> Moved:
+    """Return the bytes of queries: a record per sample, its words, and two records at the end."""
+    records = np.arange(words.sum() + len(words) + 2 * ended)
     return Moved(packing.record_bytes(packets(records, packing.queries)), 0)
 
 

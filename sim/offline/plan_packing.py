@@ -12,7 +12,7 @@ from rtl.formats import BEAT_BYTES, INDICES_PER_BEAT, RECORDS_PER_BEAT, TAGS_PER
 from sim.job.settings import Runtime
 from sim.offline.plan_interaction import InteractionCost
 
-__all__ = ["HEADER", "TAG", "Packing", "packets"]
+__all__ = ["HEADER", "TAG", "Packing", "bag_packets", "packets"]
 
 HEADER, TAG = 1, 1
 """Beats of a packet's header, and of the tags of its vectors."""
@@ -34,6 +34,24 @@ def packets(times: np.ndarray, most: int, timeout: float | None = None) -> np.nd
         sizes.append(end - at)
         at = end
     return np.array(sizes, np.int64)
+
+
+def bag_packets(times: np.ndarray, words: np.ndarray, most: int, timeout: float | None = None,
+                most_bags: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the words and the bags in each packet (int64); bags arrive at ``times``, ascending.
+
+    A bag never crosses packets of at most ``most`` words and ``most_bags`` bags. ``timeout``: as in
+    :func:`packets`.
+    """
+    before = np.concatenate(([0], np.cumsum(words)))
+    bounds, at = [0], 0
+    while at < len(times):
+        end = int(np.searchsorted(before, before[at] + most, side="right")) - 1
+        if timeout is not None:
+            end = min(end, int(np.searchsorted(times, times[at] + timeout, side="left")))
+        at = max(at + 1, min(end, at + (most_bags or len(times))))
+        bounds.append(at)
+    return np.diff(before[bounds]), np.diff(np.array(bounds, np.int64))
 
 
 @dataclass(frozen=True)
@@ -63,6 +81,17 @@ class Packing:
         share = self.config.lookup_beats // self.nodes
         window = max(1, share - share // 8)
         return RECORDS_PER_BEAT * min(self.config.net_payload_beats, window)
+
+    @property
+    def bag_words(self) -> int:
+        """Words of a packet of bags: limited by frame payload and by credit at the owner."""
+        share = self.config.owner_bag_beats // self.nodes
+        return RECORDS_PER_BEAT * min(self.config.net_payload_beats, share - share // 8)
+
+    @property
+    def listed_bags(self) -> int:
+        """Bags of a list to the GPU."""
+        return min(self.runtime.bag_batch, self.answers)
 
     @property
     def vectors(self) -> int:

@@ -24,7 +24,7 @@ def plan_tables(result: dict) -> Group:
     given = "given" if result["hit_rate"]["given"] is not None else "estimated for this cache size"
     return Group(
         _memory(result), "", _stores(result), "", _placements(result), "", _checks(result), "",
-        _resources(result), "",
+        _resources(result), "", *([_pools(result), ""] if result["busiest"] else []),
         *result["notes"],
         f"local cache: {'-' if hit is None else f'{hit:.1%}'} of unique keys hit ({given})",
         f"bottleneck: {result['binds']}, at most {result['samples_per_second'] / 1e6:.3g} million "
@@ -98,4 +98,43 @@ def _resources(result: dict) -> Table:
         style = "bold" if row["name"] == result["binds"] else None
         shown.add_row(row["name"], row["rate"], str(row["node"]), f"{row['least_us']:.2f}",
                       f"{row['expected_us']:.2f}", style=style)
+    return shown
+
+
+_MOST_TABLES = 8
+"""Tables of the model with a line of their own."""
+
+
+def _pools(result: dict) -> Table:
+    """Return the network bytes of the tables with the most bytes, and of all tables."""
+    tables, busiest = result["tables"], result["busiest"]
+    shown = _table(
+        f"Network bytes of {result['samples']:,} samples, {size(result['network_bytes'])} with "
+        f"headers of full packets; busiest: {busiest['direction']} of node {busiest['node']}, "
+        f"{size(busiest['full_bytes'])} a mini-batch without remote caches",
+        "table", "pool", "foreign\nbags", "foreign\nkeys", "distinct\nrows", "cache\nsaves",
+        "whole\nbags", "bytes at\nrequester", "bytes at\nowner", left=2)
+    shown.padding = 0  # nine columns in 80 characters
+
+    def bytes_at(row: dict) -> int:
+        return row[f"{row['pool']}_bytes"]
+
+    for row in sorted(tables, key=bytes_at, reverse=True)[:_MOST_TABLES]:
+        shown.add_row(
+            str(row["table"]), row["pool"],
+            *(f"{row[name]:,}" for name in (
+                "foreign_bags", "foreign_keys", "distinct_foreign_rows")),
+            *("-" if row[name] is None else f"{row[name]:.1%}" for name in (
+                "remote_cache_saves", "cached_bags")),
+            *("-" if row[name] is None else size(row[name]) for name in (
+                "requester_bytes", "owner_bytes")))
+    keys, missed = (sum(row[name] for row in tables) for name in ("foreign_keys", "missed_rows"))
+    owners = sum(row["pool"] == "owner" for row in tables)
+    shown.add_row(
+        f"all {len(tables):,}", f"{owners:,} owner",
+        *(f"{sum(row[name] for row in tables):,}" for name in (
+            "foreign_bags", "foreign_keys", "distinct_foreign_rows")),
+        f"{1 - missed / keys:.1%}" if keys else "-", "",
+        *(size(sum(row[name] or 0 for row in tables)) for name in (
+            "requester_bytes", "owner_bytes")))
     return shown

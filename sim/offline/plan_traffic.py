@@ -22,9 +22,10 @@ import numpy as np
 from host.placement.shard import ShardPlan
 from host.samples import Samples
 from rtl.config import LANES, beats_of
-from rtl.formats import BEAT_BYTES
+from rtl.formats import BEAT_BYTES, RECORDS_PER_BEAT
+from sim.offline.plan_bags import Bags, BatchSlots
 from sim.offline.plan_host import share_bytes
-from sim.offline.plan_packing import HEADER, TAG, Packing, packets
+from sim.offline.plan_packing import HEADER, TAG, Packing, bag_packets, packets
 
 __all__ = ["Traffic"]
 
@@ -46,11 +47,15 @@ class Traffic:
         sent to others, ``answered`` lookups of others, ``samples`` held, ``slots`` reserved in the
         hold buffer, ``bags`` pooled, ``unique`` and ``misses`` of the local cache; with
         ``deliver=unique`` the ``indices`` of slots, and ``slots`` and ``bags`` count the unique
-        vectors and the end of the share; and with the prefix ``full_``
+        vectors and the end of the share; with owner-pooled tables, ``bags_out`` and ``bags_in`` of
+        requesters and owners, ``bag_segments_out`` and ``bag_segments_in``, ``gathered_bags`` and
+        ``gathered_keys`` of the GPU; and with the prefix ``full_``
         or ``expected_``: ``to_nic``, ``from_nic``, ``out``, ``in`` in bytes, ``out_frames``,
         ``in_frames``, and ``lists`` of rows for the GPU, each of which causes at most one gather.
+        Slots, bags and packets to the host exclude bags that a node's own GPU pools.
     most: maximum over mini-batches and nodes of ``unique`` keys, ``slots`` and ``share_slots``
         (all keys and empty bags of a share), and over samples of ``sample_slots``.
+    longest: keys of the longest bag of each table: int64 ``[tables]``.
     """
 
     def __init__(self, plan: ShardPlan, packing: Packing, merge: bool):
@@ -60,9 +65,10 @@ class Traffic:
             f"{kind}_{name}": np.zeros(plan.nodes) for kind in ("full", "expected") for name in (
                 "to_nic", "from_nic", "out", "in", "out_frames", "in_frames", "lists")}
         self.most: Counter[str] = Counter()
+        self.longest = np.zeros(len(plan.tables), np.int64)
 
     def add(self, batch: Samples, owners: np.ndarray, entered: np.ndarray,
-            missed: np.ndarray, asked: np.ndarray | None = None) -> None:
+            missed: np.ndarray, asked: np.ndarray) -> None:
         """Add a mini-batch.
 
         Parameters
@@ -71,68 +77,71 @@ class Traffic:
         owners: owner of each key.
         entered: ascending indices of the lookups that enter a local cache.
         missed: whether each of these is a miss.
-        asked: ascending indices of the keys that are looked up, with ``deliver=unique``;
-            ``entered`` are some of them. By default all.
+        asked: ascending indices of the keys that are looked up, of tables that pool at the
+            requester; with ``deliver=unique`` only the first uses. ``entered`` are some of them.
         """
-        nodes = self._plan.nodes
-        shares = np.full(nodes, len(batch) // nodes, np.int64)
-        shares[:len(batch) % nodes] += 1
-        holder = np.repeat(np.arange(nodes), shares)
-        slots = batch.slots
-        node_slots = np.bincount(holder, slots, nodes).astype(np.int64)
-        asker = np.repeat(holder, np.diff(batch.key_offsets))
-        sent = self._sent(batch, node_slots, holder)
-        reserved, bags = node_slots, shares * batch.table_count
-        if asked is not None:
-            asker, owners, sent = asker[asked], owners[asked], sent[asked]
-            entered = np.searchsorted(asked, entered)
-            # A place for each unique vector, and for the empty vector that ends the share.
-            reserved = bags = np.bincount(asker, minlength=nodes) + (shares > 0)
+        nodes, runtime = self._plan.nodes, self._packing.runtime
+        found = BatchSlots.of(batch, self._plan, bool(runtime.interaction))
+        shares, node_slots, bags = found.shares, found.node_slots, found.bags
+        asker, owners, sent = batch.requesters(nodes)[asked], owners[asked], found.sent[asked]
+        entered = np.searchsorted(asked, entered)
+        reserved, vectors = node_slots, shares * found.parts
+        if runtime.deliver == "unique":
+            # A place for each unique vector and bag, and for the empty vector that ends the share.
+            reserved = vectors = np.bincount(asker, minlength=nodes) + (shares > 0) + np.bincount(
+                bags.requester, minlength=nodes)
             self._count("indices", node_slots)
+        foreign = bags[bags.requester != bags.owner]
         self.batches += 1
         self.samples += len(batch)
-        self.with_remote += bool((asker != owners).any())
-        self.with_misses += bool(missed.any())
+        np.maximum(self.longest, batch.bag_lengths.max(axis=0), out=self.longest)
+        self.with_remote += bool((asker != owners).any()) or bool(len(foreign.words))
+        self.with_misses += bool(missed.any()) or bool(len(bags.words))
         misses = np.bincount(owners[entered[missed]], minlength=nodes)
         unique = np.bincount(owners[entered], minlength=nodes)
         for name, value in (
                 ("lookups", np.bincount(owners, minlength=nodes)),
                 ("remote", np.bincount(asker[asker != owners], minlength=nodes)),
                 ("answered", np.bincount(owners[asker != owners], minlength=nodes)),
-                ("slots", reserved), ("samples", shares), ("bags", bags),
+                ("slots", reserved), ("samples", shares), ("bags", vectors),
                 ("unique", unique), ("misses", misses)):
             self._count(name, value)
-        for name, value in (("unique", unique), ("slots", reserved), ("sample_slots", slots),
+        if self._plan.pools_at_owner:
+            self._count_bags(found, foreign)
+        for name, value in (("unique", unique), ("slots", reserved), ("sample_slots", found.slots),
                             ("share_slots", node_slots)):
             self.most[name] = max(self.most[name], int(value.max(initial=0)))
-        self._host_packets(shares, slots, batch.table_count, bags)
+        self._host_packets(found, vectors)
         for kind in ("full", "expected"):
             timed = kind == "expected"
             for node in range(nodes):
                 self._lookups(kind, node, asker, owners, sent, timed)
                 self._owner(kind, node, asker, owners, sent, entered[missed], timed)
+                if self._plan.pools_at_owner:
+                    self._bags(kind, node, foreign, timed)
+                    self._bag_owner(kind, node, bags[bags.owner == node], timed)
 
-    def _sent(self, batch: Samples, node_slots: np.ndarray, holder: np.ndarray) -> np.ndarray:
-        """Return the cycle in which each lookup leaves its requester: int64 ``[keys]``."""
-        lengths = np.maximum(batch.bag_lengths, 1).reshape(-1).astype(np.int64)
-        keys = batch.bag_lengths.reshape(-1).astype(np.int64)
-        # Slots before each bag on its own node; each key takes one more.
-        before = np.cumsum(lengths) - lengths
-        first = np.concatenate(([0], np.cumsum(node_slots)[:-1]))
-        before -= np.repeat(first[holder], batch.table_count)
-        place = np.arange(keys.sum()) - np.repeat(np.cumsum(keys) - keys, keys)
-        return np.repeat(before, keys) + place
+    def _count_bags(self, found: BatchSlots, foreign: Bags) -> None:
+        nodes, bags = self._plan.nodes, found.bags
+        for name, at, weights in (
+                ("bags_out", foreign.requester, None), ("bags_in", bags.owner, None),
+                ("bag_segments_out", bags.requester, bags.segments),
+                ("bag_segments_in", bags.owner, bags.segments)):
+            self._count(name, np.bincount(at, weights, nodes))
+        self._count("gathered_bags", found.own_bags + np.bincount(bags.owner, minlength=nodes))
+        self._count("gathered_keys", found.own_keys + np.bincount(bags.owner, bags.keys, nodes))
 
-    def _host_packets(self, shares: np.ndarray, slots: np.ndarray, tables: int,
-                      vectors: np.ndarray) -> None:
+    def _host_packets(self, found: BatchSlots, vectors: np.ndarray) -> None:
         """Count packets of queries and answers.
 
-        ``slots``: slots of each sample. ``vectors``: unique vectors delivered to each node.
+        ``vectors``: unique vectors delivered to each node.
         """
-        for node, mine in enumerate(np.split(slots, np.cumsum(shares)[:-1])):
-            for kind in ("full", "expected") if len(mine) else ():
-                moved = share_bytes(self._packing, mine, tables, int(vectors[node]),
-                                    kind == "expected")
+        ends = np.cumsum(found.shares)[:-1]
+        for node, (slots, words) in enumerate(zip(np.split(found.slots, ends),
+                                                  np.split(found.words, ends))):
+            for kind in ("full", "expected") if len(slots) and found.parts[node] else ():
+                moved = share_bytes(self._packing, slots, int(found.parts[node]),
+                                    int(vectors[node]), kind == "expected", words)
                 self._add(f"{kind}_to_nic", node, moved.to_nic)
                 self._add(f"{kind}_from_nic", node, moved.from_nic)
 
@@ -153,18 +162,47 @@ class Traffic:
         packing = self._packing
         own = np.flatnonzero(owners == node)
         own = own[np.argsort(sent[own], kind="stable")]
-        served = _serialize(sent[own], 1)
+        served = _serialize(sent[own], np.ones(len(own), np.int64))
         lists = packets(served[np.isin(own, missed)], packing.requests,
                         packing.runtime.request_timeout if timed else None)
         self._add(f"{kind}_lists", node, len(lists))
         self._add(f"{kind}_from_nic", node, packing.record_bytes(lists))
         self._add(f"{kind}_to_nic", node, packing.answer_bytes(lists))
-        left = _serialize(served, beats_of(packing.dimension))
+        self._vectors(kind, node, asker[own], served, timed)
+
+    def _bags(self, kind: str, node: int, foreign: Bags, timed: bool) -> None:
+        """Count the packets of bags that ``node`` sends to others."""
+        packing = self._packing
+        timeout = packing.runtime.bag_timeout + packing.lateness if timed else None
+        for owner in range(self._plan.nodes):
+            if owner != node:
+                mine = foreign[(foreign.requester == node) & (foreign.owner == owner)]
+                words, _ = bag_packets(mine.sent, mine.words, packing.bag_words, timeout)
+                self._frames(kind, node, owner, len(words), packing.record_bytes(words))
+
+    def _bag_owner(self, kind: str, node: int, bags: Bags, timed: bool) -> None:
+        """Count the lists of bags that ``node`` sends to its GPU, and the vectors of others."""
+        packing = self._packing
+        bags = bags[np.argsort(bags.sent, kind="stable")]
+        served = _serialize(bags.sent, bags.segments)
+        words, lists = bag_packets(
+            served, bags.words, RECORDS_PER_BEAT * packing.config.net_payload_beats,
+            packing.runtime.request_timeout if timed else None, packing.listed_bags)
+        self._add(f"{kind}_lists", node, len(lists))
+        self._add(f"{kind}_from_nic", node, packing.record_bytes(words))
+        self._add(f"{kind}_to_nic", node, packing.answer_bytes(lists))
+        self._vectors(kind, node, bags.requester, served, timed)
+
+    def _vectors(self, kind: str, node: int, requesters: np.ndarray, served: np.ndarray,
+                 timed: bool) -> None:
+        """Count the vectors that ``node`` sends to other ``requesters``, ready when ``served``."""
+        packing = self._packing
+        left = _serialize(served, np.full(len(served), beats_of(packing.dimension)))
         timeout = packing.runtime.vector_timeout + packing.lateness if timed else None
         for requester in range(self._plan.nodes):
             if requester == node:
                 continue
-            times = left[asker[own] == requester]
+            times = left[requesters == requester]
             if self._merge and not timed:
                 # Vectors that share a packet with another mini-batch are charged their share of it.
                 count = len(times) / packing.vectors
@@ -187,7 +225,8 @@ class Traffic:
         self.counts[name][node] += value
 
 
-def _serialize(times: np.ndarray, each: int) -> np.ndarray:
-    """Return when units that arrive at ``times``, ascending, are done at ``each`` cycles a unit."""
-    service = each * np.arange(len(times))
+def _serialize(times: np.ndarray, each: np.ndarray) -> np.ndarray:
+    """Return when units that arrive at ``times``, ascending, are served; each takes ``each`` cycles
+    after the unit before it."""
+    service = np.cumsum(each) - each
     return np.maximum.accumulate(times - service) + service if len(times) else times

@@ -28,6 +28,7 @@ from sim.job.restarts import check_restarts
 from sim.job.settings import apply_settings
 from sim.nic.ports import Observer
 from sim.nic_cpp.config import WideConfig
+from sim.node.owner_pooling import share_slots
 from sim.node.step import Step
 from sim.run.backend import Backend, choose
 from sim.run.checks import CheckQueue, check_refusals, make_check
@@ -71,8 +72,8 @@ class Run:
     simulation: the cluster.
     model, config, plan: model, NIC and placement of the cluster.
     foreign_keys: sum over the mini-batches handed out, see :class:`sim.node.step.Step`.
-    notes: lines on settings that the run changed: NICs pool if the first mini-batch has too many
-        slots for unique delivery; tables pool at the requester if they cannot pool at the owner.
+    notes: lines that the result does not contain: NICs pool if the first mini-batch has too many
+        slots for unique delivery.
     """
 
     def __init__(self, options: RunOptions, backend: Backend | None = None,
@@ -88,8 +89,9 @@ class Run:
         source = SampleSource.of(workload)
         runtime, self.model = runtime.with_model(source.model)
         source = source.with_model(self.model)
-        self.plan, self._placed = with_pools(source.plan(), self.model, workload, config)
-        self.notes = [*self._placed]
+        self.plan, self._placed = with_pools(source.plan(), self.model, workload, config,
+                                             runtime, source.measured())
+        self.notes: list[str] = []
         self.config = fitting_nic(config, self.model, runtime, workload, self.plan)
         self._restarts = deque(workload.fault_plan.restarts)
         check_restarts(workload.fault_plan.restarts, self.config)
@@ -108,7 +110,7 @@ class Run:
         batches = iter(batches)
         first = next(batches, None)
         if self._unique and first is not None:
-            slots = first.samples.share_slots(workload.nodes)
+            slots = share_slots(first.samples, self.plan)
             if slots > MOST_INDICES:
                 runtime, self._unique = replace(runtime, deliver="pooled"), False
                 self.notes.append(pooled_instead(slots))

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from host.batching import MiniBatch
+from host.data.generator import generate
 from host.errors import InputError
 from host.model import MODELS, Model, load_model, table_names
+from host.placement.pooling import ForeignBags, Wire, choose_pools
 from host.placement.shard import ShardPlan
-from host.samples import Samples
+from host.samples import Samples, rechunk
 from host.timing.gpu import GpuProfile
 from host.timing.pcie import PcieProfile
 from host.toml.profile import load_profile
@@ -19,9 +21,9 @@ from rtl.formats import PoolPlace
 from sim.engines.compiled import CompiledEngine
 from sim.host_cpp.numerics import NUMPY
 from sim.job.fit import check_pools, config_to_build
-from sim.job.inputs import holdable
+from sim.job.inputs import SampleSource, holdable
 from sim.job.options import RunOptions
-from sim.job.pools import pool_slots, with_pools
+from sim.job.pools import pool_slots, remote_cache_of, wire_of, with_pools
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 from sim.nic.build import register_values
@@ -32,7 +34,7 @@ from sim.training.options import TrainOptions
 
 TINY = preset("tiny")
 MODEL = load_model("multi_hot")
-PLAN = ShardPlan.deal(MODEL, 2)
+PLAN, RUNTIME = ShardPlan.deal(MODEL, 2), Runtime()
 ALL_OWNER = PLAN.with_pools(8 * [PoolPlace.OWNER])
 
 
@@ -50,6 +52,76 @@ def test_tables_pool_at_the_requester_or_the_owner():
     assert with_pools(PLAN, MODEL, Workload(), TINY)[0] is PLAN
     assert pools_of("owner") == (list(range(8)), [])
     assert pools_of("owner", plan=PLAN.with_copies(10_000)) == (list(range(8)), [])
+
+
+def chosen(config=TINY, runtime=RUNTIME) -> tuple[ShardPlan, list[str]]:
+    """Return the plan and the notes of ``auto``, from the first samples of ``multi_hot``."""
+    workload = Workload(pool="auto", model="multi_hot", nodes=2, samples=96, mini_batch=32)
+    source = SampleSource.of(workload)
+    return with_pools(source.plan(), MODEL, workload, config, runtime, source.measured())
+
+
+def test_auto_chooses_the_fewest_bytes():
+    plan, [note] = chosen()
+    foreign = ForeignBags(ShardPlan.deal(MODEL, 2), rechunk(generate(MODEL, 96, 1), 32))
+    # Packets of 22 beats have 2 vectors of 128 values, or 5 of 64.
+    wire, cache = Wire(4 * MODEL.width, min(32, 21 * 16 // MODEL.width), 176), (8, 4)
+    assert (wire_of(TINY, MODEL.width), remote_cache_of(TINY, Runtime())) == (wire, cache)
+    pools = choose_pools(foreign, wire, [None] * 8, *cache)
+    assert 0 < sum(pools) < 8 and [table.pool for table in plan.tables] == pools
+    both = [int(foreign.bytes_of(wire, each, *cache).chosen(each).sum())
+            for each in (pools, [PoolPlace.REQUESTER] * 8)]
+    assert both[0] < both[1]
+    assert note == (f"pool auto: {sum(pools)} of 8 tables pool at the owner, which sends "
+                    f"{both[0]:,} bytes over the network instead of {both[1]:,} (full packets of "
+                    f"96 samples, caches empty at first)")
+
+
+def chosen_of(bags: list[list[int]], runtime: Runtime = RUNTIME) -> list[int]:
+    """Return the tables that ``auto`` pools at the owner, node 1, for a file with these bags.
+
+    bags: keys of each bag, by sample and table; all bags of a table begin with the same rows.
+    """
+    lengths = np.array(bags, np.int32)
+    tables = np.repeat(np.tile(np.arange(8, dtype=np.int32), len(bags)), lengths.reshape(-1))
+    rows = np.concatenate([np.arange(keys) for keys in lengths.reshape(-1)])
+    n = len(bags)
+    samples = Samples(np.zeros((n, 1), np.float32), np.zeros(n, np.float32), lengths, tables, rows)
+    workload = Workload(pool="auto", nodes=2, data="absent.txt", format="trace")
+    plan, _ = with_pools(ShardPlan.deal(MODEL, 2, "1,1,1,1,1,1,1,1"), MODEL, workload, TINY,
+                         runtime, [samples])
+    return np.flatnonzero(plan.owner_pooled).tolist()
+
+
+def test_auto_depends_on_the_remote_cache_and_the_longest_bag():
+    # Four bags of node 0 have the same three rows.
+    repeated = [[0, 0, 3, 0, 0, 0, 0, 0]] * 8
+    assert chosen_of(repeated) == []
+    assert chosen_of(repeated, Runtime(remote_cache=False)) == [2]
+    assert remote_cache_of(TINY, Runtime(remote_cache=False)) == (0, 4)
+    assert remote_cache_of(TINY, Runtime(remote_cache_sets=3)) == (3, 4)
+    assert chosen_of([[0, 0, 255, 254, 0, 0, 0, 0], [0] * 8]) == [3]
+
+
+def test_auto_reads_at_least_a_mini_batch_from_the_start():
+    workload = Workload(pool="auto", model="multi_hot", samples=5000, mini_batch=96,
+                        first_sample=200)
+    sizes = [len(batch) for batch in SampleSource.of(workload).measured()]
+    assert sizes == [96] * 42 + [64]
+    larger = replace(workload, mini_batch=4500, first_sample=0)
+    assert [len(batch) for batch in SampleSource.of(larger).measured()] == [4500]
+
+
+def test_samples_with_many_bags_get_more_segments():
+    """A bag of a key takes at most two segments."""
+    many = replace(MODEL, rows=(9,) * 600, bags=((1, 1),) * 600)
+    plan = ShardPlan.deal(many, 2).with_pools([PoolPlace.OWNER] * 600)
+    wide = TINY.with_fields(tables=600, hold_vectors=2048)
+    assert config_to_build(wide, many, Runtime(), Workload(), plan).bag_segments == 2048
+    given = Workload(settings=("bag_segments=64",))
+    small = wide.with_fields(bag_segments=64)
+    assert config_to_build(small, many, Runtime(), given, plan).bag_segments == 64
+    assert config_to_build(TINY, MODEL, Runtime(), Workload(), ALL_OWNER).bag_segments == 1024
 
 
 def test_tables_that_cannot_pool_at_the_owner_are_noted():
@@ -123,7 +195,8 @@ def test_names_of_tables(tmp_path):
 
 
 @pytest.mark.parametrize(("make", "message"), [
-    (lambda: Workload(pool="both"), "pool must be requester, owner or a TOML file, not 'both'"),
+    (lambda: Workload(pool="both"), "pool must be requester, owner, auto or a TOML file, "
+     "not 'both'"),
     (lambda: TrainOptions.of(pool="owner"), "pool must be requester in training, not 'owner'"),
     (lambda: check_pools(TINY.with_fields(training=True), ALL_OWNER),
      "training must be false for tables that pool at their owner, not true: use pool requester"),

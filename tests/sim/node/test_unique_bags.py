@@ -5,9 +5,13 @@ import pytest
 
 from host.dlrm.dlrm import pool, pooled_reference
 from host.dlrm.rows import row_values
+from host.model import Model
+from host.placement.shard import ShardPlan
+from host.samples import Samples
 from host.wire.indices import IndexPart
 from host.wire.packets import share_end
-from rtl.formats import EMPTY_INDEX
+from rtl.formats import EMPTY_INDEX, PoolPlace
+from sim.node.owner_pooling import share_slots
 from sim.node.step import Step
 from sim.node.unique import UniqueShare
 from tests.sim.node.hosts import NODE, NODES, SEED, model_of
@@ -57,3 +61,23 @@ def test_bags_are_a_slot_each(pooling, pooled, own):
     assert np.array_equal(step.answers[got][:, tables].view(np.uint32),
                           expected[got][:, tables].view(np.uint32))
     assert (step.filled[got] == len(tables)).all()
+
+
+def test_owner_pooled_bags_are_one_index_each_and_own_bags_none():
+    """Node 1 has the largest share; its own bags of table 1 are not sent."""
+    lengths = np.array([[30_000, 40_000], [1, 1], [60_000, 9], [5_532, 9]], np.int32)
+    samples = Samples(np.zeros((4, 1), np.float32), np.zeros(4, np.float32), lengths,
+                      np.repeat(np.tile([0, 1], 4), lengths.reshape(-1)).astype(np.int32),
+                      np.zeros(int(lengths.sum()), np.int64))
+    plan = ShardPlan.deal(Model((9, 9), 16, 1, (16,), (1,)), 2, "0,1")
+    places = PoolPlace.REQUESTER, PoolPlace.OWNER
+    mixed = plan.with_pools(places)
+    # Node 0 sends 30,001 keys of table 0 and 2 bags of table 1.
+    assert share_slots(samples, mixed) == 60_000 + 5_532
+    assert share_slots(samples.slice(0, 2), mixed) == 30_001
+    assert share_slots(samples, plan) == 70_002
+    assert share_slots(samples, plan.with_pools(places[::-1])) == 40_001
+    Step.of(0, 0, samples, 2, (2, 16), unique=True, plan=mixed)
+    with pytest.raises(ValueError, match="slots of a share must be at most 65534 with deliver "
+                                         "unique, not 70002"):
+        Step.of(0, 0, samples, 2, (2, 16), unique=True, plan=plan)

@@ -24,6 +24,18 @@ def test_tables_that_pool_at_the_requester_are_noted(requester):
     assert requester["notes"] == [] and requester["bags"] is None
 
 
+def test_auto_moves_fewer_bytes_than_either_place():
+    given = RunOptions.of(**GIVEN | {"samples": 512, "mini_batch": 256}, nodes=2, fidelity="fast",
+                          settings=("remote_cache_rows=4096",))
+    found = {pool: run(given.with_fields(pool=pool)) for pool in ("auto", "requester", "owner")}
+    auto = found["auto"]
+    assert auto["complete"] and auto["options"]["pool"] == "auto"
+    assert auto["notes"][0].startswith("pool auto: 3 of 8 tables pool at the owner, ")
+    assert auto["bags"]["pool"].count("owner") == 3
+    moved = {pool: result["network"]["bytes"] for pool, result in found.items()}
+    assert moved["auto"] < 0.95 * min(moved["requester"], moved["owner"])
+
+
 @pytest.mark.thorough  # compiles a NIC with owner pooling
 @pytest.mark.parametrize("changes", [{"nodes": 1}, {"nodes": 2, "copied_rows": 20_000_000},
                                      {"nodes": 1, "settings": ("completions=true",)}])

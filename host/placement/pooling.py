@@ -1,0 +1,261 @@
+"""The choice of the node that pools each table: network bytes at the requester and at the owner.
+
+A bag is **foreign** if another node than its requester owns rows of it. Pooled at the requester, a
+foreign bag costs a lookup and a vector for each row that the remote cache misses. Pooled at the
+owner, it costs its head, its rows and one vector.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from host.placement.lru import LruCaches
+from host.placement.shard import ShardPlan, key_hash
+from host.samples import KEY_ROW_BITS, Samples
+from host.wire.bags import NARROW_ROWS
+from rtl.config import NicConfig
+from rtl.formats import (
+    BEAT_BYTES,
+    RECORD_BITS,
+    RECORDS_PER_BEAT,
+    TABLE_BITS,
+    TAG_BITS,
+    DescriptorKind,
+    PoolPlace,
+    words_of,
+)
+
+__all__ = ["ForeignBags", "PoolBytes", "Wire", "bag_bound", "choose_pools", "most_keys",
+           "pool_obstacles"]
+
+_WORD, _TAG = RECORD_BITS // 8, TAG_BITS // 8
+_KEY_BITS = KEY_ROW_BITS + TABLE_BITS
+
+
+@dataclass(frozen=True)
+class Wire:
+    """Bytes on the network.
+
+    Members
+    -------
+    vector_bytes: bytes of a vector, without its tag.
+    vectors: most vectors of a packet; 0 leaves out the headers of packets.
+    words: most words of a packet of lookups or bags; 0 leaves out the headers of packets.
+    """
+
+    vector_bytes: int
+    vectors: int = 0
+    words: int = 0
+
+    def requester_bytes(self, missed_rows: np.ndarray) -> np.ndarray:
+        """Return the payload bytes of each table that pools at the requester: int64."""
+        return missed_rows * (self.vector_bytes + _TAG + _WORD)
+
+    def owner_bytes(self, bags: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """Return the payload bytes of each table that pools at the owner: int64.
+
+        words: words of all bags of a table, heads included.
+        """
+        return bags * (self.vector_bytes + _TAG) + words * _WORD
+
+    def header_bytes(self, vectors: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """Return the bytes of headers and of unused tags in full packets with ``vectors`` and
+        ``words`` words of lookups or bags: int64."""
+        found = np.zeros(len(vectors), np.int64)
+        if self.vectors:
+            found += vectors * (2 * BEAT_BYTES - _TAG * self.vectors) // self.vectors
+        if self.words:
+            found += words * BEAT_BYTES // self.words
+        return found
+
+
+@dataclass(frozen=True)
+class PoolBytes:
+    """Network traffic of each table, all int64 ``[tables]``.
+
+    Members
+    -------
+    missed_rows: rows that the remote caches miss. For tables pooled at the owner: the rows if all
+        tables pooled at the requester.
+    requester_bytes, owner_bytes: payload if the table pools there: records, words, tags, vectors.
+    requester_headers, owner_headers: headers of full packets and unused tags; 0 where the `Wire`
+        leaves them out.
+    """
+
+    missed_rows: np.ndarray
+    requester_bytes: np.ndarray
+    owner_bytes: np.ndarray
+    requester_headers: np.ndarray
+    owner_headers: np.ndarray
+
+    @classmethod
+    def of(cls, wire: Wire, bags: np.ndarray, words: np.ndarray,
+           missed_rows: np.ndarray) -> "PoolBytes":
+        """Return the bytes of tables with foreign ``bags`` of ``words`` words."""
+        return cls(missed_rows, wire.requester_bytes(missed_rows), wire.owner_bytes(bags, words),
+                   wire.header_bytes(missed_rows, missed_rows), wire.header_bytes(bags, words))
+
+    @property
+    def at_requester(self) -> np.ndarray:
+        """Bytes with headers, pooled at the requester: int64 ``[tables]``."""
+        return self.requester_bytes + self.requester_headers
+
+    @property
+    def at_owner(self) -> np.ndarray:
+        """Bytes with headers, pooled at the owner: int64 ``[tables]``."""
+        return self.owner_bytes + self.owner_headers
+
+    def chosen(self, pools: Sequence[PoolPlace]) -> np.ndarray:
+        """Return the bytes with headers of each table at its pool place: int64 ``[tables]``."""
+        return np.where(np.array(pools) == PoolPlace.OWNER, self.at_owner, self.at_requester)
+
+
+class ForeignBags:
+    """Foreign bags and keys of mini-batches under a plan.
+
+    The pool places of the plan have no effect. The keys are held for :meth:`missed_rows`: 10 bytes
+    a key.
+
+    Parameters
+    ----------
+    plan: owners of the rows.
+    mini_batches: samples of each mini-batch, over all nodes.
+
+    Members, int64 ``[tables]`` and sums over all shares of all mini-batches; a share is the part of
+    a mini-batch of one node
+    -------
+    bags: bags with a foreign row; empty bags are never foreign.
+    keys: foreign keys.
+    rows: distinct foreign rows per share and mini-batch.
+    words: words of the foreign bags, heads included, if they pool at their owner.
+    longest: keys of the longest bag, foreign or not.
+
+    ``samples``: samples of the mini-batches.
+    """
+
+    def __init__(self, plan: ShardPlan, mini_batches: Iterable[Samples] = ()):
+        tables = len(plan.tables)
+        self.plan = plan
+        self.samples = 0
+        self.bags, self.keys, self.rows, self.words, self.longest = (
+            np.zeros(tables, np.int64) for _ in range(5))
+        self._wide = np.array([table.rows > NARROW_ROWS for table in plan.tables], np.int64)
+        self._held: list[tuple[np.ndarray, np.ndarray]] = []
+        for batch in mini_batches:
+            self.add(batch)
+
+    def add(self, batch: Samples) -> None:
+        """Add a mini-batch."""
+        self.samples += len(batch)
+        nodes, tables = self.plan.nodes, len(self.plan.tables)
+        lengths = batch.bag_lengths.astype(np.int64)
+        np.maximum(self.longest, lengths.max(axis=0, initial=0), out=self.longest)
+        requester = batch.requesters(nodes)
+        foreign = self.plan.owner_of(batch.tables, batch.rows, requester) != requester
+        full = lengths.reshape(-1) > 0
+        bag = np.zeros(lengths.size, bool)
+        if len(foreign):
+            bag[full] = np.logical_or.reduceat(foreign, batch.bag_offsets[:-1][full])
+        bag = bag.reshape(lengths.shape)
+        self.bags += bag.sum(axis=0)
+        self.words += np.where(bag, 1 + words_of(lengths, self._wide, 0), 0).sum(axis=0)
+        self.keys += np.bincount(batch.tables[foreign], minlength=tables)
+        node, key = requester[foreign].astype(np.uint8), batch.keys[foreign]
+        # Sorting is several times faster than numpy.unique.
+        every = np.sort(node.astype(np.int64) << _KEY_BITS | key)
+        distinct = every[np.diff(every, prepend=-1) > 0]
+        self.rows += np.bincount(_table(distinct), minlength=tables)
+        self._held.append((node, key))
+
+    def missed_rows(self, looked_up: np.ndarray, sets: int, ways: int) -> np.ndarray:
+        """Return the foreign rows of each table that LRU remote caches miss: int64 ``[tables]``.
+
+        looked_up: tables whose keys enter the caches, bool ``[tables]``; 0 rows for other tables.
+        sets, ways: size of a node's remote cache, which is empty at first; 0 sets miss every key.
+        """
+        if not sets:
+            return np.where(looked_up, self.keys, 0)
+        return self.missed_by(LruCaches(sets, ways, self.plan.nodes), looked_up)
+
+    def missed_by(self, caches: LruCaches, looked_up: np.ndarray) -> np.ndarray:
+        """Return :meth:`missed_rows` of ``caches``, which keep their rows."""
+        found = np.zeros(len(self.keys), np.int64)
+        for node, key in self._held:
+            table = _table(key)
+            entered = looked_up[table]
+            node, key, table = node[entered].astype(np.int64), key[entered], table[entered]
+            hashes = key_hash(table, key & ((1 << KEY_ROW_BITS) - 1))
+            missed = ~caches.access(node, hashes, key)
+            found += np.bincount(table[missed], minlength=len(found))
+        return found
+
+    def bytes_of(self, wire: Wire, pools: Sequence[PoolPlace], sets: int, ways: int) -> PoolBytes:
+        """Return the bytes of each table with its place in ``pools``.
+
+        sets, ways: as in :meth:`missed_rows`.
+        """
+        owner = np.array(pools) == PoolPlace.OWNER
+        missed = self.missed_rows(~owner, sets, ways)
+        if owner.any():
+            every = self.missed_rows(np.ones(len(owner), bool), sets, ways)
+            missed = np.where(owner, every, missed)
+        return PoolBytes.of(wire, self.bags, self.words, missed)
+
+
+def _table(keys: np.ndarray) -> np.ndarray:
+    """Return the table of each key, which may have a node above its table: int64 ``[n]``."""
+    return keys >> KEY_ROW_BITS & ((1 << TABLE_BITS) - 1)
+
+
+def choose_pools(foreign: ForeignBags, wire: Wire, obstacles: Sequence[str | None],
+                 sets: int, ways: int) -> list[PoolPlace]:
+    """Return the pool place of each table that needs the fewest network bytes, headers included.
+
+    At first all tables pool at the requester. Then tables that need fewer bytes at the owner move
+    there, and the caches are computed again for the remaining tables, until no table moves. Fewer
+    tables in an LRU cache never cause more misses, so each round reduces the bytes. A table without
+    a difference stays at the requester.
+
+    obstacles: :func:`pool_obstacles`; a table with an obstacle stays at the requester.
+    sets, ways: size of a node's remote cache, see :meth:`ForeignBags.missed_rows`.
+    """
+    free = np.array([obstacle is None for obstacle in obstacles])
+    at_owner = wire.owner_bytes(foreign.bags, foreign.words) + wire.header_bytes(
+        foreign.bags, foreign.words)
+    owner = np.zeros(len(free), bool)
+    while True:
+        missed = foreign.missed_rows(~owner, sets, ways)
+        at_requester = wire.requester_bytes(missed) + wire.header_bytes(missed, missed)
+        moved = free & ~owner & (at_owner < at_requester)
+        if not moved.any():
+            return [PoolPlace.OWNER if place else PoolPlace.REQUESTER for place in owner]
+        owner |= moved
+
+
+def most_keys(config: NicConfig, rows: int) -> int:
+    """Return the most keys of a bag of an owner-pooled table with ``rows`` rows."""
+    return (config.bag_words - 1) * (1 if rows > NARROW_ROWS else 2)
+
+
+def pool_obstacles(plan: ShardPlan, config: NicConfig,
+                   longest: Sequence[int]) -> list[str | None]:
+    """Return the reason for which each table cannot pool at its owner, None where it can.
+
+    longest: keys of the longest bag of each table.
+    """
+    return [f"its rows are hashed over {table.owners} nodes"
+            if table.kind == DescriptorKind.ROW else
+            f"its bags must have at most {most_keys(config, table.rows)} keys "
+            f"{bag_bound(config)}, not {keys}"
+            if keys > most_keys(config, table.rows) else None
+            for table, keys in zip(plan.tables, longest)]
+
+
+def bag_bound(config: NicConfig) -> str:
+    """Return the size of the NIC that bounds a bag: ``with field value``."""
+    beats = config.bag_words // RECORDS_PER_BEAT
+    name = next((name for name, size in (("net_payload_beats", config.net_payload_beats),
+                                         ("query_beats", config.query_beats // 2))
+                 if size == beats), "owner_bag_beats")
+    return f"with {name} {getattr(config, name)}"
