@@ -30,8 +30,8 @@ class Bags:
 
     @property
     def segments(self) -> np.ndarray:
-        """Segments of each bag that begins with a beat: int64."""
-        return -(-self.words // RECORDS_PER_BEAT)
+        """Mean segments of each bag, which may begin at any word of a beat: float64."""
+        return (self.words + RECORDS_PER_BEAT - 1) / RECORDS_PER_BEAT
 
     def __getitem__(self, chosen: np.ndarray) -> Bags:
         return Bags(*(getattr(self, name)[chosen] for name in (
