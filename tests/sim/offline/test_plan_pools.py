@@ -21,7 +21,7 @@ from sim.offline.plan import plan
 from sim.offline.plan_packing import bag_packets
 from sim.run.run import run
 
-FULL = ("lookup_timeout=4000", "bag_timeout=4000", "vector_timeout=30000", "request_timeout=500")
+FULL = ("lookup_timeout=30000", "bag_timeout=30000", "vector_timeout=30000", "request_timeout=500")
 """Timeouts with which nearly all packets on the network are full."""
 DCNV2 = {"model": "dcnv2", "settings": (*FULL, "max_dimension=128", "hold_vectors=1024")}
 RANKING = {"model": "ranking", "settings": (*FULL, "hold_vectors=4096")}
