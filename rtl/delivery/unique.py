@@ -213,7 +213,7 @@ class UniqueFinder(wiring.Component):
         following, index, first = Signal(INDEX_BITS, reset_less=True), Signal(INDEX_BITS), Signal()
         placed = o.placed.any()
         if self._bag:
-            placed |= o.context.bag & o.context.told
+            placed |= o.valid & o.context.bag & o.context.told
         m.d.comb += [
             first.eq(placed), index.eq(Mux(o.context.begins, 0, following)),
             loop.label.eq(index), queue.i.valid.eq(o.valid),

@@ -228,7 +228,9 @@ def config_of(config: NicConfig, registers: Mapping[str, int]) -> Config:
         "local_in_flight": config.misses_in_flight, "wide": config.vector_beats > 1}
     beats = registers["vector_beats"]
     values = dict(registers) | {
-        "cluster": registers["nodes"], "mean": registers["pooling_mean"],
+        "cluster": registers["nodes"],
+        # With unique delivery, each passed vector is a bag, and the host makes the means.
+        "mean": registers["pooling_mean"] and not registers.get("unique_delivery", 0),
         # Vectors of several beats do not share beats.
         "vector_packing": registers["vector_packing"] if beats == 1 else 0,
         "interaction": registers["interaction_mode"],

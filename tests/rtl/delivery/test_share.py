@@ -122,6 +122,7 @@ def test_bags_leave_with_an_index_each(stalls):
     dut = made(ShareDelivery, preset("tiny").with_fields(unique_keys=64, owner_bags=16))
     expected, counters = check(slots, stalls=stalls, dut=dut)
     assert sum(item.get("bag", 0) for item in expected) > 30
+    assert counters["unique"] == sum(not item["last"] for item in expected)
     assert counters["repeats"] > 20
 
 

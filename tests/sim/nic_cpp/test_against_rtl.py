@@ -104,7 +104,7 @@ def test_row_reads(tmp_path, case):
     {"nodes": 2, "mini_batch": 32, "settings": ("deliver=unique",)},
     {"nodes": 3, "mini_batch": 24, "owner": [0, 2, 3, 7],
      "settings": ("deliver=unique", "completions=true", "pooling=mean")},
-    {"nodes": 3, "mini_batch": 24, "settings": ("link=true", "owner_bag_beats=64")},
+    {"nodes": 3, "mini_batch": 24, "settings": ("link=true", "bag_timeout=4")},
     {"nodes": 4, "mini_batch": 40, "owner": [1, 4, 7],
      "settings": ("link=true", "deliver=unique")},
     {"nodes": 3, "mini_batch": 24, "owner": [0, 2, 5],

@@ -42,7 +42,8 @@ def test_bags_are_a_slot_each(pooling, pooled, own):
     first = steps_of(model, plan)[2]
     step = Step.of(0, 0, first.samples, NODES, (3, model.width), unique=True, plan=plan)
     items = step.items(NODE)
-    assert items is not None and items[-1] == len(step.queries(NODE)) - len(share_end())
+    words = len(step.queries(NODE))
+    assert items is not None and items[-2:].tolist() == [*range(words - len(share_end()), words)]
     share = UniqueShare(step, NODE)
     indices, vectors = _answer(step, pooled, own, model)
     kinds, starts = step.slot_kinds(NODE)
