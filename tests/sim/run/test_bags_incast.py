@@ -12,6 +12,7 @@ from sim.job.options import RunOptions
 from sim.run.report import failures
 from sim.run.run import run
 from tests.sim.interacting import write_model
+from tests.sim.run.results import faultless
 
 TABLES, KEYS = 4, 100
 FRAME_BYTES = BEAT_BYTES + 24
@@ -50,3 +51,17 @@ def test_credits_bound_the_queue_of_an_owner(tmp_path):
     assert bags * 51 * 8 > most
     small = incast(tmp_path, senders + 1, most // 4, "nodes=16", fidelity="fast")
     assert small["network"]["queue_drops"] > 0 and not small["complete"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("queue", [16_384, 4_096])
+def test_seven_senders_lose_frames_at_a_small_queue(tmp_path, queue):
+    """The link sends them again: every bag is answered once, with its bits."""
+    result = faultless(incast(tmp_path, 8, queue, "link=true"))
+    assert result["network"]["queue_drops"] > 0
+    bags = 24 * 7 * TABLES
+    sums = {name: sum(node[name] for node in result["counters"]) for name in (
+        "link_sender.repeated", "bag_check.bags", "bag_landing.vectors",
+        "bag_landing.bad_vectors", "bag_receiver.over_credit")}
+    assert sums.pop("link_sender.repeated") > 0
+    assert list(sums.values()) == [bags, bags, 0, 0]
