@@ -13,23 +13,15 @@ from host.model import MODELS, Model, load_model, table_names
 from host.placement.pooling import ForeignBags, Wire, choose_pools
 from host.placement.shard import ShardPlan
 from host.samples import Samples, rechunk
-from host.timing.gpu import GpuProfile
-from host.timing.pcie import PcieProfile
-from host.toml.profile import load_profile
 from rtl.config import preset
 from rtl.formats import PoolPlace
-from sim.engines.compiled import CompiledEngine
-from sim.host_cpp.numerics import NUMPY
 from sim.job.fit import check_pools, config_to_build
 from sim.job.inputs import SampleSource, holdable
-from sim.job.options import RunOptions
 from sim.job.pools import pool_slots, remote_cache_of, wire_of, with_pools
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 from sim.nic.build import register_values
 from sim.node.delivery import Delivery
-from sim.node.node import Node
-from sim.run.backend import Backend
 from sim.training.options import TrainOptions
 
 TINY = preset("tiny")
@@ -271,24 +263,6 @@ def test_bags_that_exceed_the_nic_are_rejected(keys, settings, message):
         list(holdable([batch], TINY.with_fields(**settings), plan))
 
 
-class _Compiled(CompiledEngine):
-    """An engine that a compiled host could drive."""
-
-    drivable = True  # type: ignore[assignment]
-
-    def __init__(self) -> None:
-        self.streams = "host_tx", "host_rx"
-
-    def set_rate(self, stream: str, **rate) -> None:
-        pass
-
-
-def test_hosts_are_in_python_if_tables_pool_at_their_owner():
-    options = RunOptions.of(config="tiny", nodes=2, pool="owner", model="multi_hot")
-    config = TINY.with_fields(owner_bags=64)
-    delivery = Delivery.of(config, Runtime(), MODEL, ALL_OWNER, 0)
-    node = Backend(options, NUMPY).node(
-        0, _Compiled(), config, MODEL, load_profile("pcie_gen3x16", PcieProfile),
-        load_profile("gpu_rtx8000", GpuProfile), None, delivery)
-    assert isinstance(node, Node) and node.bags is not None
-    assert Delivery.of(config, Runtime(), MODEL, PLAN, 0).plan is None
+def test_nodes_without_owner_pooled_tables_have_no_plan():
+    assert Delivery.of(TINY.with_fields(owner_bags=64), Runtime(), MODEL, PLAN, 0).plan is None
+    assert Delivery.of(TINY.with_fields(owner_bags=64), Runtime(), MODEL, ALL_OWNER, 0).plan
