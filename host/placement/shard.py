@@ -1,6 +1,6 @@
 """ShardPlan: the assignment of rows to nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
@@ -180,6 +180,12 @@ class ShardPlan:
                              f"not {len(pools)}")
         return replace(self, tables=tuple(
             replace(table, pool=pool) for table, pool in zip(self.tables, pools)))
+
+    def with_owner_tables(self, owner: Collection[int]) -> "ShardPlan":
+        """Return this plan with the tables of these numbers pooled at their owner, and all other
+        tables at the requester. ``ValueError`` as of :meth:`with_pools`."""
+        return self.with_pools([PoolPlace.OWNER if number in owner else PoolPlace.REQUESTER
+                                for number in range(len(self.tables))])
 
     @property
     def owner_pooled(self) -> np.ndarray:

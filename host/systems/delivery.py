@@ -1,7 +1,7 @@
 """Vectors of one mini-batch that a NIC delivers to its GPU, and lookups that the GPU does itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,10 +22,13 @@ class Delivery:
 
     Members
     -------
-    slots, bags: lookups of a share in tables that its GPU does not copy, and their bags.
-    vectors: distinct keys of these slots, a lower bound for the vectors delivered with ``unique``;
-        an evicted key that is used again is sent again.
+    slots, bags: slots of a share in tables that its GPU does not copy, and their bags. A bag that
+        another node pools is a slot; bags that the GPU pools itself do not count.
+    vectors: distinct keys of these slots and bags that others pool, a lower bound for the vectors
+        delivered with ``unique``; an evicted key that is used again is sent again.
     copied_slots, copied_bags: lookups in tables that its GPU copies, and their bags.
+    own_rows, own_bags: rows and bags of a share in tables that pool at its node.
+    segments: segments of bags that other nodes pool, without the first of each bag; a lower bound.
     """
 
     slots: int
@@ -33,6 +36,9 @@ class Delivery:
     vectors: int
     copied_slots: int = 0
     copied_bags: int = 0
+    own_rows: int = 0
+    own_bags: int = 0
+    segments: int = 0
 
     @property
     def index_bytes(self) -> int:
@@ -56,14 +62,27 @@ class Delivery:
         return 4 * model.width * self.vectors + self.index_bytes
 
 
-def delivery_of(tally: Tally, small: Sequence[bool]) -> Delivery:
+def delivery_of(tally: Tally, small: Sequence[bool],
+                pooled: Mapping[int, int] | None = None) -> Delivery:
     """Return the delivery of a mini-batch that is split over the nodes of ``tally``.
 
     small: for each table, whether every GPU has a copy.
+    pooled: owner of each table whose bags pool at the owner, by its number.
     """
     copied, counts = np.array(small), tally.counts
     samples = np.array(share_sizes(len(tally.samples), tally.nodes))
+    owner = np.full(len(copied), -1)
+    for table, node in (pooled or {}).items():
+        owner[table] = node
+    looked_up = ~copied & (owner < 0)
+    own = ~copied & (owner == np.arange(tally.nodes)[:, None])
+    other = ~copied & (owner >= 0) & ~own
+    foreign = (counts.bags * other).sum(axis=1)
+    words = counts.bags + np.ceil(counts.keys / 2)
     return Delivery(*(int(each.max()) for each in (
-        counts.keys[:, ~copied].sum(axis=1), samples * np.count_nonzero(~copied),
-        counts.distinct[:, ~copied].sum(axis=1),
-        counts.keys[:, copied].sum(axis=1), samples * np.count_nonzero(copied))))
+        counts.keys[:, looked_up].sum(axis=1) + foreign,
+        samples * (looked_up.sum() + other.sum(axis=1)),
+        counts.distinct[:, looked_up].sum(axis=1) + foreign,
+        counts.keys[:, copied].sum(axis=1), samples * np.count_nonzero(copied),
+        (counts.keys * own).sum(axis=1), (counts.bags * own).sum(axis=1),
+        (np.maximum(0, words // 8 - counts.bags) * other).sum(axis=1))))

@@ -9,7 +9,7 @@ from host.systems.dense import Dense
 from host.systems.devices import Devices
 from host.systems.en_tuning import EnTuning
 from host.systems.nic_times import NicTimes
-from host.systems.nic_use import NicUse
+from host.systems.nic_use import NicUse, own_bags
 from host.systems.options import StepOptions
 from host.systems.program import After, Program, Work
 from host.systems.stage import Step
@@ -97,8 +97,10 @@ class _En:
         asked = (self._step.add("queries", "overhead", self._d.pcie.one_way_us, after=rung),)
         copied = program.copy("inputs", self._input_bytes(), ())
         bottom = program.kernels([dense.bottom()], copied)
+        own = program.kernels(own_bags(self._nic, self._w), copied) if self._nic.own_bags else ()
         there = self._answers(asked, bottom)
-        at = program.kernels([*self._interaction(), *dense.top(interact=False)], (*there, *bottom))
+        at = program.kernels([*self._interaction(), *dense.top(interact=False)],
+                             (*there, *bottom, *own))
         if not self._options.training:
             dense.predictions(program, at)
             return self._step
@@ -110,12 +112,13 @@ class _En:
         return self._step
 
     def _input_bytes(self) -> float:
-        """Return the bytes copied to the GPU: dense features, keys of copied tables, and bag
-        offsets.
+        """Return the bytes copied to the GPU: dense features, keys of copied tables and of own
+        bags, and bag offsets.
         """
         own = self._delivery
         return float(4 * self._w.model.dense * self._samples
-                     + self._tuning.key_bytes * (own.copied_slots + own.copied_bags)
+                     + self._tuning.key_bytes * (own.copied_slots + own.copied_bags
+                                                 + self._nic.own_rows + self._nic.own_bags)
                      + (own.bag_bytes if self._tuning.deliver == "unique" else 0))
 
     def _answers(self, asked: tuple[int, ...], bottom: After) -> tuple[int, ...]:

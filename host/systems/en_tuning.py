@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from host.systems.options import (
     COPIED_ROWS,
     KEY_BYTES,
+    POOLS,
     THREADS,
     HostTuning,
     Variants,
+    check_pool,
     host_variants,
 )
 
@@ -18,6 +20,10 @@ DELIVER = ("interaction", "pooled", "unique")
 """Data that NICs deliver: interaction results, a pooled vector per bag, or each distinct vector
 once.
 """
+
+
+PACES = (0, 8, 16)
+"""Values of ``pace`` that EN searches where bags pool at their owner."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,10 @@ class EnTuning(HostTuning):
     deliver: one of `DELIVER`. Training requires vectors, so it excludes ``interaction``.
     copied_rows: every GPU copies each table of at most this many rows, and the NIC never sees its
         keys. Inference only; excludes ``interaction``.
+    pool: node that pools the bags of a table, one of `POOLS`; ``auto`` chooses for each table.
+        Inference only. A launched kernel pools the bags, so that ``ring`` is excluded.
+    pace: least microseconds from a launch of the NIC's driver to the next; longer times join more
+        lists in a kernel. 0 launches as soon as the driver's thread is free.
     merge: a NIC sends identical keys in flight to an owner once; ``unique`` already merges within a
         share.
     queues: lookups wait for credit in a queue per owner, so a slow owner does not delay others.
@@ -51,6 +61,8 @@ class EnTuning(HostTuning):
     completion: bool = True
     deliver: str = "unique"
     copied_rows: int = 0
+    pool: str = POOLS[0]
+    pace: int = 0
     merge: bool = True
     queues: bool = False
     dense: bool = True
@@ -61,41 +73,50 @@ class EnTuning(HostTuning):
         super().__post_init__()
         if self.deliver not in DELIVER:
             raise ValueError(f"deliver must be one of {', '.join(DELIVER)}, not {self.deliver!r}")
-        if self.copied_rows < 0:
-            raise ValueError(f"copied_rows must be at least 0, not {self.copied_rows!r}")
+        check_pool(self.pool)
+        for name in ("copied_rows", "pace"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)!r}")
 
     def possible(self, training: bool = False) -> bool:
         """Return whether the options are consistent and not equivalent to another tuning."""
         return not ((self.deliver == "interaction" and (training or self.copied_rows > 0))
                     or (training and (self.copied_rows > 0 or self.relaunch))
                     or (self.ring and self.reads)
+                    or (self.pool != POOLS[0] and (training or self.ring))
+                    or (self.pace > 0 and not self.driven)
                     or (self.threads > 1 and self.driven)
                     or (self.communicators > 1 and not training)
                     or (self.relaunch and not (self.ring and self.completion and self.dense)))
 
     @property
     def driven(self) -> bool:
-        """Whether the NIC's driver launches gathers, in a thread of its own."""
-        return not (self.ring or self.reads)
+        """Whether the NIC's driver launches gathers or kernels that pool bags, in a thread of its
+        own."""
+        return not (self.ring or self.reads) or self.pool != POOLS[0]
 
     def words(self) -> list[str]:
         """Return the active options as texts."""
         rows = self.copied_rows
         return [*super().words(), f"deliver {self.deliver}",
+                *[f"a launch every {self.pace} us at most"] * (self.pace > 0),
                 *[f"copies of tables of at most {rows:,} rows"] * (rows > 0)]
 
 
 def en_variants(training: bool, key_bytes: int = KEY_BYTES[0],
                 copied_rows: Sequence[int] = COPIED_ROWS,
-                threads: int = THREADS) -> tuple[Variants, ...]:
-    """Return the alternatives that EN searches: the read path, ``deliver``, ``copied_rows`` and the
-    options of every system. Other members keep their defaults.
+                threads: int = THREADS, pools: Sequence[str] = POOLS[:1]) -> tuple[Variants, ...]:
+    """Return the alternatives that EN searches: the read path with the place of pooling and its
+    `PACES`, ``deliver``, ``copied_rows`` and the options of every system. Other members keep their
+    defaults.
 
     key_bytes: bytes of a key. copied_rows: limits on the rows of copied tables.
-    threads: most threads that call.
+    threads: most threads that call. pools: of `POOLS`.
     """
-    return (tuple({"ring": ring, "reads": reads}
-                  for ring, reads in ((True, False), (False, False), (False, True))),
+    return (tuple({"ring": ring, "reads": reads, "pool": pool, "pace": pace} for pool in pools
+                  for ring, reads in ((True, False), (False, False), (False, True))
+                  for pace in (PACES if pool != POOLS[0] else PACES[:1])
+                  if pool == POOLS[0] or not ring),
             tuple({"deliver": deliver} for deliver in DELIVER),
             tuple({"copied_rows": rows} for rows in (copied_rows[:1] if training else copied_rows)),
             tuple({"communicators": count} for count in ((1, 2) if training else (1,))),

@@ -15,9 +15,15 @@ class NicTimes:
     phases: time from the first query to the last answer in host memory, of a single mini-batch, by
         phase in chronological order.
     interval_us: time between mini-batches with several in flight.
-    launches: gathers that the NIC's driver launches on the busiest GPU.
+    launches: kernels that the NIC's driver launches on the busiest GPU: gathers, and kernels that
+        pool bags.
     gathers: all gathers on that GPU.
     gathered: rows that these gathers read.
+    pooled_launches: kernels that pool bags of other nodes on the busiest GPU, each launched by the
+        driver.
+    pooled_rows, pooled_bags: rows that these kernels read, and their bags.
+    own_rows, own_bags: rows and bags of the busiest node's own samples in tables that pool at this
+        node. NICs do not see them: the GPU pools them.
     sent_bytes: bytes that a NIC sends to other nodes, mean over nodes.
     delivered_bytes: bytes that a NIC writes to its host and GPU, maximum over nodes: request lists,
         results and notifications, with packet headers.
@@ -33,6 +39,11 @@ class NicTimes:
     launches: float = 0.0
     gathers: float = 0.0
     gathered: float = 0.0
+    pooled_launches: float = 0.0
+    pooled_rows: float = 0.0
+    pooled_bags: float = 0.0
+    own_rows: float = 0.0
+    own_bags: float = 0.0
     sent_bytes: float = 0.0
     delivered_bytes: float = 0.0
     update_us: float = 0.0

@@ -10,12 +10,13 @@ from host.devices.embedding_work import gather
 from host.systems.charge import charge
 from host.systems.devices import Devices
 from host.systems.nic_times import NicTimes
+from host.systems.program import Work
 from host.systems.stage import Part, Step
 from host.systems.tables import vector_bytes
 from host.systems.workload import Workload
 from host.timing.row_reads import answer_bytes
 
-__all__ = ["LIST_RECORD", "NicUse", "link_us"]
+__all__ = ["LIST_RECORD", "NicUse", "bag_list_bytes", "link_us", "own_bags"]
 
 _TURNS = 8
 """Maximum number of parts into which a NIC's use of a link is divided."""
@@ -53,7 +54,11 @@ class NicUse:
         """
         nic, hold, at = self._nic, self._nic.interval_us, after
         beside = list(self._beside(after, nic.launches, nic.gathers, written, dense, nic.gathered,
-                                   nic.sent_bytes))
+                                   nic.sent_bytes, nic.pooled_bags))
+        if nic.pooled_launches:  # from the first bags on, while requesters still send bags
+            beside.append(self._step.add("bags of other nodes", "overhead", *self._kernels(
+                sum(phases.values()), nic.pooled_launches, nic.pooled_rows, nic.pooled_bags),
+                after=after))
         for phase, us in phases.items():
             if phase == "embedding_lookup":
                 beside.append(self._step.add("gathers", "overhead", *self._gathers(
@@ -98,27 +103,35 @@ class NicUse:
                 us * d.gpu.gpu.memory_bandwidth_gb_s * 1e3)))
         if not kernels or not us or self._resident:
             return (0.0,)
-        each_rows = max(1, round(rows / kernels))
-        each = d.gpu.kernels(gather(each_rows, each_rows, self._w.model.width))
+        return self._kernels(us, kernels, rows, rows)
+
+    def _kernels(self, us: float, kernels: float, rows: float,
+                 bags: float) -> tuple[float, *tuple[Part, ...]]:
+        """Return the time in which ``kernels`` that pool ``rows`` to ``bags`` use the GPU, at most
+        ``us``, and the shares that they occupy."""
+        each = self._d.gpu.kernels(gather(*(max(1, round(count / kernels))
+                                            for count in (rows, bags)), self._w.model.width))
         total = kernels * each.us
         held = min(us, total)
         return held, Part("gpu", min(1.0, total * each.share / held)), Part(
             "gpu_memory", min(1.0, total * each.memory_share / held))
 
     def _beside(self, after: Sequence[int], launches: float, kernels: float, written: float,
-                read: float, rows: float = 0.0, sent: float = 0.0) -> tuple[int, ...]:
+                read: float, rows: float = 0.0, sent: float = 0.0,
+                bags: float = 0.0) -> tuple[int, ...]:
         """Add the use of the driver, of the GPU's link and of the network; the NIC times already
         include its duration.
 
         launches: calls of the driver. kernels: gathers and scatters. written, read: bytes to GPU
-        memory and from it. rows: further rows that are read. sent: bytes on the network.
+        memory and from it. rows: further rows that are read. sent: bytes on the network. bags:
+        pooled vectors that are read.
         """
         d, size = self._d, vector_bytes(self._w)
         flags = d.pcie.write_us * kernels if self._resident else 0.0
         row = answer_bytes(d.pcie, int(size)) if self._reads else size
         used = {"driver": launches * d.software.launch_call_us,
                 "pcie_in": d.copies.moving_us(written) + flags,
-                "pcie_out": d.copies.moving_us(row * rows + read),
+                "pcie_out": d.copies.moving_us(row * rows + size * bags + read),
                 "link": sent / (d.network.bandwidth_gbit_s / 8 * 1e3)}
         return tuple(self._in_turns(f"NIC's use of {name}", us, name, after)
                      for name, us in used.items() if us)
@@ -133,6 +146,20 @@ class NicUse:
         for _ in range(parts):
             at = (self._step.add(name, "overhead", us / parts, resource, after=at),)
         return at[0]
+
+
+def bag_list_bytes(nic: NicTimes) -> float:
+    """Return the bytes of the bags of other nodes in lists: a head, and 4 bytes per row."""
+    return LIST_RECORD * nic.pooled_bags + LIST_RECORD / 2 * nic.pooled_rows
+
+
+def own_bags(nic: NicTimes, w: Workload) -> list[Work]:
+    """Return the kernel that pools the node's own bags of owner-pooled tables; empty without any.
+    """
+    if not nic.own_bags:
+        return []
+    return [("own bags", "embedding_lookup", [gather(
+        ceil(nic.own_rows), ceil(nic.own_bags), w.model.width, fused=True)])]
 
 
 def link_us(d: Devices, w: Workload, vectors) -> float:

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 from gen.base.numbers import integer
 from host.systems.devices import Devices
 
-__all__ = ["COPIED_ROWS", "KEY_BYTES", "THREADS", "HostTuning", "StepOptions", "Variants",
-           "every", "fixed_of", "host_variants", "named_of", "near",
-           "open_variants", "start_of"]
+__all__ = ["COPIED_ROWS", "KEY_BYTES", "POOLS", "THREADS", "HostTuning", "NicTuning",
+           "StepOptions", "Variants", "check_pool", "every", "fixed_of", "host_variants",
+           "named_of", "near", "open_variants", "start_of"]
 
 _T = TypeVar("_T", bound="HostTuning")
 
@@ -19,6 +19,10 @@ COPIED_ROWS = (0, 100, 1_000, 10_000, 100_000, 1_000_000)
 
 KEY_BYTES = (8, 4)
 """Bytes of an index or a bag offset: int64, as in frameworks, or int32."""
+
+POOLS = ("requester", "owner", "auto")
+"""Nodes that pool the bags of a table in a system with NICs; ``owner`` applies to every table that
+can pool at its owner, ``auto`` to each table with fewer bytes on the network."""
 
 THREADS = 2
 """Host threads of a system at most, with the thread of the NIC's driver."""
@@ -87,6 +91,28 @@ class HostTuning:
     def in_words(self) -> str:
         """Return the active options as text."""
         return ", ".join(self.words())
+
+
+@dataclass(frozen=True, kw_only=True)
+class NicTuning(HostTuning):
+    """Options of the paper's systems with NICs. Member: ``pool``, the node that pools the bags of a
+    table, one of `POOLS`; inference only."""
+
+    pool: str = POOLS[0]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_pool(self.pool)
+
+    def possible(self, training: bool = False) -> bool:
+        """Return whether the options are consistent."""
+        return not training or self.pool == POOLS[0]
+
+
+def check_pool(pool: str) -> None:
+    """Raise ``ValueError`` unless ``pool`` is one of `POOLS`."""
+    if pool not in POOLS:
+        raise ValueError(f"pool must be one of {', '.join(POOLS)}, not {pool!r}")
 
 
 def named_of(option: HostTuning) -> tuple[str, ...]:

@@ -7,8 +7,8 @@ from host.systems.charge import charge
 from host.systems.dense import Dense
 from host.systems.devices import Devices
 from host.systems.nic_times import NicTimes
-from host.systems.nic_use import LIST_RECORD, NicUse, link_us
-from host.systems.options import StepOptions
+from host.systems.nic_use import LIST_RECORD, NicUse, bag_list_bytes, link_us, own_bags
+from host.systems.options import KEY_BYTES, StepOptions
 from host.systems.program import Program
 from host.systems.stage import Step
 from host.systems.tables import row_updates, vector_bytes
@@ -31,7 +31,8 @@ def smartnic(w: Workload, d: Devices, options: StepOptions, nic: NicTimes,
     gradients, exchange them and update rows. Without it, NICs carry bag gradients between GPUs as
     bytes (analytical), and GPUs work as in ``bl-paper``.
     local_cache: whether rows that GPUs updated are written to a local cache.
-    nic: times of the simulated NICs. The step holds the resource ``nic`` for its interval.
+    nic: times of the simulated NICs. The GPU pools the node's own bags of owner-pooled tables
+        behind the input copy. The step holds the resource ``nic`` for its interval.
     """
     return _SmartNic(w, d, options, nic, computation, local_cache).build()
 
@@ -53,7 +54,10 @@ class _SmartNic:
         program, dense = self._program, self._dense
         answered, hold = self._lookups()
         share = float(4 * self._w.model.dense * self._w.samples.max())
-        bottom = program.kernels([dense.bottom()], program.copy("dense features", share, ()))
+        share += KEY_BYTES[0] * (self._nic.own_rows + self._nic.own_bags)
+        copied = program.copy("dense features", share, ())
+        bottom = program.kernels([dense.bottom()], copied)
+        own = program.kernels(own_bags(self._nic, self._w), copied) if self._nic.own_bags else ()
         if self._interacts:
             told = program.tell_nic(program.wait(bottom), "dense vectors are there")
             # The rest starts after the later of lookups and dense vectors.
@@ -63,7 +67,7 @@ class _SmartNic:
                                     self._nic.interaction_us, after=told)
             answered = (*streamed, behind)
         at = program.wait(answered, "answers")
-        at = program.kernels(dense.top(not self._interacts), (*at, *bottom))
+        at = program.kernels(dense.top(not self._interacts), (*at, *bottom, *own))
         if not self._options.training:
             dense.predictions(program, at)
             return self._step
@@ -86,10 +90,11 @@ class _SmartNic:
         phases = {name: us for name, us in nic.phases.items()
                   if not (self._interacts and name == "irregular")}
         most = int(self._w.samples.max())
-        results = 4 * most * (model.interaction_width if self._interacts
-                              else model.tables * model.width)
+        results = 4 * (most * model.interaction_width if self._interacts
+                       else (most * model.tables - nic.own_bags) * model.width)
         dense = vector_bytes(self._w) * most if self._interacts else 0
-        return self._use.forward(asked, phases, LIST_RECORD * nic.gathered + results, dense)
+        lists = LIST_RECORD * nic.gathered + bag_list_bytes(nic)
+        return self._use.forward(asked, phases, lists + results, dense)
 
     def _nic_update(self, after: Sequence[int]) -> tuple[int, ...]:
         """Add the NIC's update: fetch, reduce, exchange and apply gradients."""

@@ -28,11 +28,16 @@ def reason_of(rows: Sequence[dict], counts: Counts) -> str:
     if ratio < 1.01:
         return (f"{first['system']} and {second['system']} are equally fast within 1 %; the "
                 f"bottleneck of {first['system']} is {first['bottleneck']}.")
-    sent = f"a share has {counts.rows_per_bag:.2f} distinct foreign rows per foreign bag"
-    if not first["network_bytes_per_sample"]:
+    size, other = (row["network_bytes_per_sample"] for row in (first, second))
+    if not size:
         return f"{lead}: every node of {first['system']} has a copy of all tables it needs."
-    if first["network_bytes_per_sample"] < 0.9 * second["network_bytes_per_sample"]:
-        why = "keys per bag" if counts.rows_per_bag > _MANY_ROWS else "bytes"
+    # With tables that pool at their owner, NICs send vectors of bags as GPUs do.
+    pooled = any(table["pool"] == "owner" for row in (first, second)
+                 for table in row.get("tables") or ())
+    sent = (f"{second['system']} sends {other / size:.2f} times as many bytes" if pooled else
+            f"a share has {counts.rows_per_bag:.2f} distinct foreign rows per foreign bag")
+    if size < 0.9 * other:
+        why = "keys per bag" if counts.rows_per_bag > _MANY_ROWS and not pooled else "bytes"
         return f"{lead}: {why} decide, because {sent}."
     if second["bottleneck"] in ("cpu", "gpu", "nccl"):
         return f"{lead}: the size of a mini-batch decides, because fixed costs exceed bytes."

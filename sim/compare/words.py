@@ -49,6 +49,7 @@ OPTIONS = {
     "deliver": "vectors that the NIC delivers: a pooled vector per bag, each unique row once, or "
                "results of the interaction",
     "merge": "a NIC requests a key in flight once",
+    "pool at the owner": "the node of the rows sends a vector per bag, instead of each row",
     "queues": "lookups wait for each owner in a queue of their own",
     "dense": "a kernel notifies the NIC of dense vectors",
     "sizes": "the NIC has larger buffers, where a model needs them",

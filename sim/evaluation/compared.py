@@ -9,7 +9,7 @@ import numpy as np
 
 from host.model import Model
 from host.placement.deal import PLACEMENTS
-from host.systems import Workload
+from host.systems import POOLS, Workload
 from host.systems.devices import profiles_of
 from host.timing.cluster import Cluster as ClusterFile
 from host.toml.profile import load_profile, profile_hash
@@ -19,6 +19,7 @@ from sim.evaluation.fields import mini_batch_of
 from sim.evaluation.measure import metrics_of
 from sim.evaluation.placing import Placed, placed
 from sim.evaluation.point import Point
+from sim.evaluation.pooling import owner_tables, tables_of
 from sim.evaluation.store import Store
 from sim.evaluation.systems import FULL, canonical, fixed_for, system_of
 
@@ -35,7 +36,8 @@ _FORMED = ("mini-batches by the graph algorithm", "mini-batches in file order")
 """Chosen way to form mini-batches of the paper's full system, in words."""
 
 METRICS = ("interval_us", "service_us", "bottleneck", "bottleneck_us", "utilisation",
-           "network_bytes_per_sample", "gpu_memory_bytes", "samples_per_second", "options")
+           "network_bytes_per_sample", "gpu_memory_bytes", "samples_per_second", "options",
+           "tables", "busiest")
 """Metrics of a system, see :func:`row_of`."""
 
 
@@ -183,9 +185,10 @@ def row_of(name: str, point: Point, memory: int, runs: Store | None = None) -> d
     ``system``, ``interval_us`` (from one mini-batch to the next), ``service_us`` (one alone),
     ``bottleneck`` (resource), ``bottleneck_us`` (its busy time per mini-batch, a lower bound of the
     interval), ``utilisation`` (the bound over the interval), ``network_bytes_per_sample``,
-    ``gpu_memory_bytes`` (of the fullest GPU), ``samples_per_second``, ``options`` (chosen), and
-    ``why`` (None, or the limit because of which the system cannot be built; all else is then
-    None).
+    ``gpu_memory_bytes`` (of the fullest GPU), ``samples_per_second``, ``options`` (chosen),
+    ``tables`` and ``busiest`` of a system with NICs in inference (traffic of each table, and of the
+    busiest direction, see :func:`sim.evaluation.pooling.tables_of`), and ``why`` (None, or the
+    limit because of which the system cannot be built; all else is then None).
 
     Raises ``ValueError`` if the system cannot be measured for any other reason.
     """
@@ -194,6 +197,7 @@ def row_of(name: str, point: Point, memory: int, runs: Store | None = None) -> d
     if own.built is None or own.why:
         return row | {"why": own.why}
     found = metrics_of(own.point, own.site, own.built, own.nic)
+    tables = _tables(own)
     bottleneck = found["bottleneck"] or dict.fromkeys(("resource", "us", "utilisation"))
     traffic = found["traffic"]["total"]["bytes"] if found["traffic"] else 0.0
     return row | {
@@ -203,13 +207,30 @@ def row_of(name: str, point: Point, memory: int, runs: Store | None = None) -> d
         "network_bytes_per_sample": traffic / found["mini_batch"],
         "gpu_memory_bytes": max(own.held),
         "samples_per_second": found["samples_per_second"],
-        "options": _options(name, found, own), "why": None}
+        "options": _options(name, found, own, tables), "why": None} | tables
 
 
-def _options(name: str, found: dict, own: Placed) -> list[str]:
-    """Return the chosen options and remarks of a system in words, the placement last."""
+def _tables(own: Placed) -> dict:
+    """Return the traffic of each table of a system with NICs."""
+    point, tuning = own.point, own.built and own.built.tuning
+    if not point.kind.has_nics or point.workload.training or point.cluster.gpus_per_nic > 1:
+        return {}
+    copied = getattr(tuning, "copied_rows", 0)
+    trace = own.site.nic_trace
+    owner = owner_tables(point, trace, getattr(tuning, "pool", POOLS[0]), copied)
+    tables, busiest = tables_of(point, trace, owner, copied)
+    return {"tables": tables, "busiest": busiest}
+
+
+def _options(name: str, found: dict, own: Placed, traffic: dict) -> list[str]:
+    """Return the chosen options and remarks of a system in words, the placement last.
+
+    ``traffic``: result of :func:`_tables`.
+    """
     placement = own.point.cluster.placement
     return [f"{found['in_flight']} in flight", f"{found['per_graph']} per graph",
             *found["notes"][len(own.site.trace.notes):],
+            *([f"{traffic['busiest']['bytes']:,.0f} B on the busiest link"] if any(
+                table["pool"] == "owner" for table in traffic.get("tables", ())) else []),
             *([_FORMED[own.point.workload.batching == "file"]] if name.lower() == FULL else []),
             f"placement {placement if placement in PLACEMENTS else 'as given'}"]

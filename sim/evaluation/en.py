@@ -11,6 +11,7 @@ import numpy as np
 from gen.base.settings import overridden, setting_name
 from host.model import Model
 from host.systems import (
+    POOLS,
     Delivery,
     Devices,
     EnTuning,
@@ -32,6 +33,7 @@ from rtl.config import LANES, NicConfig
 from sim.evaluation.fields import Fields, NicOptions, Options, SmartNicOptions
 from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, nic_part
+from sim.evaluation.pooling import least_vectors, owner_tables, pooled_in_words, slots_of
 from sim.evaluation.search import Built, Choice, Search, Site, lowest, sums
 from sim.evaluation.system import PARTS, System, nics_interact
 from sim.evaluation.trace import (
@@ -46,7 +48,7 @@ from sim.evaluation.trace import (
 from sim.job.row_places import BarError, check_bar
 
 __all__ = ["SIZES", "EmberNic", "EnSearch", "check_seen", "deliveries", "en_nic", "least_times",
-           "nic_devices", "nic_point"]
+           "link_bounds", "nic_devices", "nic_point", "owner_pooled"]
 
 _SEARCHED = ("row_reads", "gpu_rings")
 """Settings that options of EN choose."""
@@ -57,8 +59,10 @@ global gradient table. Their size is 64 + 32 + 16 + 134 URAM of the 320 in an SL
 bits."""
 
 
-def nic_point(point: Fields, devices: Devices, tuning: EnTuning) -> tuple[Fields, Nics]:
-    """Return a point with the NIC settings of EN under ``tuning``, and its NICs."""
+def nic_point(point: Fields, devices: Devices, tuning: EnTuning,
+              owner: tuple[int, ...] = ()) -> tuple[Fields, Nics]:
+    """Return a point with the NIC settings of EN under ``tuning``, and its NICs; ``owner``: tables
+    that pool at their owner."""
     training, given = point.workload.training, point.system
     parts = {"lc"} if training else {"lc", "rc"}
     if tuning.deliver == "interaction" or training:
@@ -74,7 +78,7 @@ def nic_point(point: Fields, devices: Devices, tuning: EnTuning) -> tuple[Fields
         "+".join(sorted(parts, key=PARTS.index)), fidelity=given.fidelity,
         local_cache=given.local_cache, remote_cache=given.remote_cache,
         settings=overridden(own, given.settings), sampled=given.sampled,
-        persistent_gather=tuning.ring)), Nics(
+        persistent_gather=tuning.ring, pace_us=float(tuning.pace), owner_tables=owner)), Nics(
             frozenset(parts), SIZES.get(point.workload.preset, ()) if tuning.sizes else ())
 
 
@@ -92,36 +96,54 @@ def check_seen(site: Site, tuning: EnTuning) -> None:
                   site.devices.gpu.gpu)
 
 
-def deliveries(point: Fields, trace: Trace, copied_rows: int) -> list[Delivery]:
+def deliveries(point: Fields, trace: Trace, copied_rows: int,
+               owner: tuple[int, ...] = ()) -> list[Delivery]:
     """Return what NICs deliver in each measured mini-batch if GPUs copy each table of at most
-    ``copied_rows`` rows."""
+    ``copied_rows`` rows; ``owner``: tables that pool at their owner, numbered without copied
+    tables."""
     small = tuple(rows <= copied_rows for rows in trace.model.rows)
-    return list(_deliveries(trace, small, point.cluster.endpoints))
+    kept = np.flatnonzero(~np.array(small)).tolist()
+    plan = plan_of(point, trace, copied_rows) if owner else None
+    return list(_deliveries(trace, small, point.cluster.endpoints, tuple(
+        (kept[table], plan.tables[table].owner) for table in owner) if plan else ()))
 
 
 @of_trace
-def _deliveries(trace: Trace, small: tuple[bool, ...], endpoints: int) -> tuple[Delivery, ...]:
-    return tuple(delivery_of(tally_of(trace, number, endpoints), small)
+def _deliveries(trace: Trace, small: tuple[bool, ...], endpoints: int,
+                pooled: tuple[tuple[int, int], ...]) -> tuple[Delivery, ...]:
+    return tuple(delivery_of(tally_of(trace, number, endpoints), small, dict(pooled))
                  for number in range(len(trace.measured)))
 
 
-def most_slots(trace: Trace, copied_rows: int) -> int:
-    """Return the most slots of a sample in tables of more than ``copied_rows`` rows."""
-    large = np.array(trace.model.rows) > copied_rows
-    return max(int(np.maximum(batch.samples.bag_lengths[:, large], 1).sum(axis=1).max())
-               for batch in trace.batches)
+def least_times(model: Model, tuning: EnTuning, of: Delivery, samples: int,
+                link_us: float = 0.0) -> NicTimes:
+    """Return a lower bound of the NIC times: one slot is looked up per cycle, or one segment of a
+    bag sent, and one beat is delivered per cycle.
 
-
-def least_times(model: Model, tuning: EnTuning, of: Delivery, samples: int) -> NicTimes:
-    """Return a lower bound of the NIC times: one slot is looked up per cycle, and one beat is
-    delivered per cycle.
-
-    ``samples``: samples of a share.
+    samples: samples of a share. link_us: microseconds of the busiest network link, see
+    :func:`link_bounds`.
     """
     moved = of.vectors if tuning.deliver == "unique" else of.slots
-    us = max(of.slots, moved * max(1, model.width // LANES)) * CYCLE_NS / 1e3
-    return NicTimes({"embedding_lookup": us}, us,
+    us = max(of.slots + of.segments, moved * max(1, model.width // LANES)) * CYCLE_NS / 1e3
+    us = max(us, link_us)
+    own = (0, 0) if tuning.deliver == "interaction" else (of.own_rows, of.own_bags)
+    return NicTimes({"embedding_lookup": us}, us, own_rows=own[0], own_bags=own[1],
                     delivered_bytes=of.result_bytes(tuning.deliver, model, samples))
+
+
+def link_bounds(site: Site, owner: tuple[int, ...], copied_rows: int = 0) -> list[float]:
+    """Return a lower bound of the busiest network link's time for each measured mini-batch, in
+    microseconds; 0 where a NIC serves several GPUs. ``owner``: tables that pool at their owner."""
+    if site.point.cluster.gpus_per_nic > 1:
+        return [0.0] * len(site.trace.measured)
+    size, rate = 4 * site.trace.model.width, site.devices.network.bandwidth_gbit_s / 8 * 1e3
+    return [size / rate * least_vectors(site.point, site.trace, number, owner, copied_rows)
+            for number in range(len(site.trace.measured))]
+
+
+def owner_pooled(site: Site, tuning: EnTuning) -> tuple[int, ...]:
+    """Return the tables of EN that pool at their owner, numbered without copied tables."""
+    return owner_tables(site.point, site.nic_trace, tuning.pool, tuning.copied_rows)
 
 
 def en_nic(site: Site, tuning: EnTuning) -> NicPart:
@@ -129,7 +151,7 @@ def en_nic(site: Site, tuning: EnTuning) -> NicPart:
 
     With completions, the times end with the completion word that each NIC writes.
     """
-    return nic_part(*nic_point(site.point, site.devices, tuning),
+    return nic_part(*nic_point(site.point, site.devices, tuning, owner_pooled(site, tuning)),
                     without_small(site.nic_trace, tuning.copied_rows),
                     nic_devices(site.devices, tuning), site.runs)
 
@@ -211,8 +233,11 @@ class EnSearch(Search):
     def __init__(self, site: Site, all_reduce: bool, given: NicPart | None = None):
         super().__init__(site, all_reduce)
         self._run = cache(self._nic if given is None else lambda tuning: given)
-        self._delivered = cache(lambda rows: deliveries(site.point, site.trace, rows))
-        self._slots = cache(lambda rows: most_slots(site.trace, rows))
+        self._delivered = cache(lambda rows, owner=(): deliveries(
+            site.point, site.trace, rows, owner))
+        self._tables = cache(lambda pool, rows: owner_tables(
+            site.point, site.nic_trace, pool, rows))
+        self._link_us = cache(lambda pool, rows: link_bounds(site, self._tables(pool, rows), rows))
         self._every: list[EnTuning] = []
 
     def nic(self, tuning: EnTuning) -> NicPart:
@@ -220,10 +245,22 @@ class EnSearch(Search):
         return self._run(replace(tuning, **vars(HostTuning())))
 
     def all_variants(self) -> tuple[Variants, ...]:
-        """Return the alternatives that differ at this site; NICs serve at least one table."""
+        """Return the alternatives that differ at this site; NICs serve at least one table. The
+        tables pool at the requester, or each where the traffic is less."""
         site = self.site
+        pools = ("auto",) if self._pools("auto") else ()
+        if fixed := self.fixed.get("pool"):
+            # Without a table that pools at its owner, the options are the same.
+            self.fixed["pool"] = fixed if self._pools(fixed) else POOLS[0]
+            pools = (self.fixed["pool"],)
         return en_variants(site.training, site.key_bytes, [
-            rows for rows in site.copied_rows if not copied_all(site.trace, rows)], site.threads)
+            rows for rows in site.copied_rows if not copied_all(site.trace, rows)], site.threads,
+            dict.fromkeys((POOLS[0], *pools)))
+
+    def _pools(self, pool: str) -> tuple[int, ...]:
+        """Return the tables that pool at their owner if GPUs copy no table."""
+        return () if self.site.training else owner_tables(
+            self.site.point, self.site.nic_trace, pool)
 
     def options(self) -> Sequence[EnTuning]:
         """Return the options that EN may choose from at this site."""
@@ -237,11 +274,11 @@ class EnSearch(Search):
         return self._every
 
     def seeds(self) -> Sequence[EnTuning]:
-        """Return, for each way to read rows and number of threads, the option with the least lower
-        bound, which requires no run of NICs."""
+        """Return, for each way to read rows, place of pooling and number of threads, the option
+        with the least lower bound, which requires no run of NICs."""
         flights, found = self.site.point.flights, {}
         for each in self.options():
-            found.setdefault((each.ring, each.reads, each.threads), []).append(each)
+            found.setdefault((each.ring, each.reads, each.pool, each.threads), []).append(each)
         choices = ([Choice(flights, each) for each in group] for group in found.values())
         return [lowest(group, self._floor, self._bound).option for group in choices]
 
@@ -261,13 +298,17 @@ class EnSearch(Search):
         """Return steps with the lower bound :func:`least_times` of the NICs."""
         share = ceil(self.site.trace.mini_batch / self.site.point.cluster.endpoints)
         return self._ways(option, [
-            least_times(self.site.trace.model, option, of, share)
-            for of in self._delivered(option.copied_rows)], few=True)
+            least_times(self.site.trace.model, option, of, share, us)
+            for of, us in zip(self._delivery(option), self._link_us(
+                option.pool, option.copied_rows))], few=True)
 
     def in_words(self, option: EnTuning) -> tuple[str, ...]:
-        """Return the chosen options in words, and why unique delivery is impossible."""
+        """Return the chosen options in words, the tables that pool at their owner, and why unique
+        delivery is impossible."""
         most = max(of.slots for of in self._delivered(option.copied_rows))
-        return (*super().in_words(option), *([pooled_instead(most)] if most > MOST_INDICES else ()))
+        owner = self._tables(option.pool, option.copied_rows)
+        return (*super().in_words(option), *pooled_in_words(owner, self.site.trace.model.tables),
+                *([pooled_instead(most)] if most > MOST_INDICES else ()))
 
     def whole(self, choice: Choice) -> Built:
         """Return EN with the options of a choice, over all mini-batches and flights."""
@@ -291,12 +332,17 @@ class EnSearch(Search):
 
         A NIC that serves several GPUs delivers a vector to each: it has no unique delivery.
         """
-        if self._slots(tuning.copied_rows) > NicConfig.most_hold_vectors // 2:
+        if slots_of(self.site.nic_trace, self._tables(tuning.pool, tuning.copied_rows),
+                    tuning.copied_rows) > NicConfig.most_hold_vectors // 2:
             return False
         if tuning.deliver == "interaction":
             return nics_interact(self.site.trace.model)
         return tuning.deliver != "unique" or (self.site.point.cluster.gpus_per_nic == 1 and all(
             of.slots <= MOST_INDICES for of in self._delivered(tuning.copied_rows)))
+
+    def _delivery(self, tuning: EnTuning) -> list[Delivery]:
+        """Return the delivery of each mini-batch."""
+        return self._delivered(tuning.copied_rows, self._tables(tuning.pool, tuning.copied_rows))
 
     def _sees(self, tuning: EnTuning) -> bool:
         """Return whether NICs see all rows that they read."""
@@ -309,18 +355,20 @@ class EnSearch(Search):
     def _ways(self, tuning: EnTuning, times: list[NicTimes], few: bool) -> list[list[Step]]:
         site = self.site
         numbers = site.work.extremes if few else range(len(times))
-        own = self._delivered(tuning.copied_rows)
+        own = self._delivery(tuning)
         return [[en(site.work.plain[n], site.devices, way, times[n], own[n], tuning)
                  for n in numbers] for way in sums(self.step_options, site.devices)]
 
 
 def _tuning(point: Fields) -> EnTuning:
-    """Return the point's options; an open option is on."""
-    return EnTuning(**fixed_of(EnTuning, point.system.fixed))
+    """Return the point's options; an open option is on, except a resident kernel where bags pool
+    at their owner."""
+    fixed = fixed_of(EnTuning, point.system.fixed)
+    return EnTuning(**{"ring": fixed.get("pool", POOLS[0]) == POOLS[0]} | fixed)
 
 
 def _every(point: Fields) -> tuple[EnTuning, ...]:
     """Return the options that a point leaves open; ``ValueError`` if there are none."""
     training, own = point.workload.training, _tuning(point)
     fixed = fixed_of(EnTuning, point.system.fixed)
-    return every(own, open_variants(en_variants(training), fixed), training)
+    return every(own, open_variants(en_variants(training, pools=POOLS), fixed), training)

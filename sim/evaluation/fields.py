@@ -148,7 +148,7 @@ class Options:
     local_cache = remote_cache = 0.0
     settings = ()
     sampled = None
-    persistent_gather, copied_rows = False, 0
+    persistent_gather, copied_rows, owner_tables = False, 0, ()
 
     def __post_init__(self) -> None:
         check_known(self, fidelity=FIDELITIES)
@@ -193,11 +193,14 @@ class CardOptions(NicOptions):
 class SmartNicOptions(CardOptions):
     """Options of GPUs with the paper's SmartNICs. Members: ``persistent_gather``, whether a
     persistent kernel serves the NICs' lookups on the GPU instead of gathers that the host launches;
-    ``pace_us``, least time from one such launch to the next. A system searches longer times.
+    ``pace_us``, least time from one such launch to the next (a system searches longer times);
+    ``owner_tables``, in inference, numbers of the tables that pool at their owner, see
+    :func:`sim.evaluation.pooling.owner_tables`.
     """
 
     persistent_gather: bool = False
     pace_us: float = 0.0
+    owner_tables: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -9,13 +9,24 @@ import numpy as np
 from gen.base.settings import overridden, setting_name
 from host.model import Model
 from host.placement.shard import ShardPlan
+from host.samples import share_sizes
 from host.systems import Devices, NicTimes
 from host.timing.gpu import GpuProfile
 from rtl.config import NicConfig, preset
 from sim.evaluation.fields import Fields, model_of
 from sim.evaluation.nic_run import NicRun, all_runs
+from sim.evaluation.pooling import segments_of, slots_of
 from sim.evaluation.store import Store
-from sim.evaluation.trace import Trace, busy_trace, nic_plan_of, of_trace, placement_of
+from sim.evaluation.trace import (
+    LEAST_BUSY,
+    LEAST_BUSY_POOLED,
+    Trace,
+    busy_trace,
+    nic_plan_of,
+    of_trace,
+    placement_of,
+    plan_of,
+)
 from sim.evaluation.workloads import Updates, updates_of_trace
 from sim.job.fit import sizes_beyond
 from sim.job.options import RunOptions
@@ -23,6 +34,7 @@ from sim.job.settings import apply_settings
 from sim.node.dense_vectors import bottom_operations
 
 __all__ = [
+    "BAG_BEATS",
     "HBM",
     "SEEN_GIB",
     "NicPart",
@@ -38,6 +50,11 @@ HBM = GpuProfile("hbm_u280", launch_us=0.1222, memory_bandwidth_gb_s=152.0, acce
                  streams=32, kernel_us=0.0)
 """The card's HBM as a GPU profile, for the system with everything on the NIC: latency of a closed
 row, random 64-byte reads on all channels. Sources: Shuhai and AMD's tutorial."""
+
+BAG_BEATS = 16_384
+"""Beats of bags that NICs hold where tables pool at their owner: the most of a NIC, 31 URAM. With
+16 nodes, a requester may send 57 KB ahead to an owner, and credit returns with pooled vectors. At a
+seventh of 100 Gb/s, that lasts 32 us, longer than a list takes through the GPU."""
 
 @dataclass(frozen=True)
 class Nics:
@@ -120,7 +137,8 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     """
     interacts = not point.workload.training and ("sc" in nics.parts or nics.on_card)
     count, cluster = len(trace.measured), point.cluster
-    long, many = (trace, 1) if point.workload.training else busy_trace(trace)
+    long, many = (trace, 1) if point.workload.training else busy_trace(
+        trace, LEAST_BUSY_POOLED if point.system.owner_tables else LEAST_BUSY)
     rows, notes = cache_rows(point, nics, trace)
     sizes = sizes_for(point, nics, trace, interacts)
     notes += [trace.model.padding] if trace.model.padding else []
@@ -151,22 +169,25 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     ready = gpu.latency_us + late_us(share)
     gathers, gathered, delivered = (max(counts) / busy.mini_batches for counts in (
         busy.launches, busy.gathered, busy.delivered))
+    pooled = [max(counts) / busy.mini_batches for counts in (
+        busy.pooled_launches, busy.pooled_rows, busy.pooled_bags)]
     sent = busy.traffic["total"]["bytes"] / busy.mini_batches / cluster.all_nics
     # Each GPU of a NIC has an equal part of its lists and results.
     gathered, delivered = gathered / cluster.gpus_per_nic, delivered / cluster.gpus_per_nic
     # One thread makes the calls, which limits their number.
-    launches = gathers if called else 0.0
+    launches = gathers + pooled[0] if called else 0.0
     if gpu.call_us:
         launches = min(launches, interval / gpu.call_us) * cluster.gpus_per_nic
-    times = []
+    times, own = [], _own_counts(point, trace, interacts)
     for number in range(first, first + count):
         phases = alone.records[number].phases(alone.one_way)
         if interacts:
             more = with_interaction.records[number].us - max(sum(phases.values()), bottom)
             phases["irregular"] = max(0.0, more)
         last = behind[0].records[number].us - ready if behind else 0.0
-        times.append(NicTimes(phases, interval, launches, gathers, gathered, sent,
-                              delivered, interaction_us=max(0.0, last)))
+        times.append(NicTimes(phases, interval, launches, gathers, gathered, *pooled,
+                              *own[number - first], sent_bytes=sent, delivered_bytes=delivered,
+                              interaction_us=max(0.0, last)))
     local = _cache(alone, "local_cache", rows, "dedupe")
     remote = _cache(alone, "remote_cache", rows) if cluster.all_nics > 1 else None
     lookups = None if cluster.all_nics == 1 else remote["hits"] if remote else 0
@@ -263,18 +284,23 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
         in_flight=depth, data=workload.data or None, format=workload.format, threads=1,
         fidelity=point.system.fidelity, network=devices.network, pcie=devices.pcie, gpu=gpu,
         mlp="blas", seed=workload.seed, placement=placement,
-        copied_rows=point.system.copied_rows, lookups=lookups, gpus=point.cluster.gpus_per_nic)
+        copied_rows=point.system.copied_rows, lookups=lookups, gpus=point.cluster.gpus_per_nic,
+        owner_tables=point.system.owner_tables or None)
 
 
 def sizes_for(point: Fields, nics: Nics, trace: Trace, interaction: bool) -> tuple[str, ...]:
     """Return sizes beyond the NICs' own that the trace and their number require, as
     ``field=value``; a size that the point sets stays."""
     model, given = trace.model, set(map(setting_name, point.system.settings))
+    owner = point.system.owner_tables
     wanted = {"nodes": point.cluster.all_nics, "tables": model.tables,
               "max_dimension": model.width,
               "interaction_vectors": (
                   model.tables + 1 if interaction and model.interaction == "dot" else 0),
-              "hold_vectors": 2 * max(int(batch.samples.slots.max()) for batch in trace.batches)}
+              "hold_vectors": 2 * slots_of(trace, owner)}
+    if owner:
+        wanted |= {"bag_segments": segments_of(trace, nic_plan_of(point, trace)),
+                   "owner_bag_beats": BAG_BEATS}
     config, _ = apply_settings(preset(point.workload.preset), list(nics.settings))
     return sizes_beyond(config, {name: size for name, size in wanted.items()
                                  if name not in given})
@@ -319,12 +345,31 @@ def reaching(trace: Trace, plan: ShardPlan) -> dict[str, float]:
     for batch in trace.batches:
         samples, requester = batch.samples, batch.samples.requesters(nodes)
         owner, keys = plan.owner_of(samples.tables, samples.rows, requester), samples.keys
+        looked_up = (plan.owner_pooled == 0)[samples.tables]
+        requester, owner, keys = requester[looked_up], owner[looked_up], keys[looked_up]
         owned.append(keys)
         for node in range(nodes):
             foreign[node].append(np.unique(keys[(requester == node) & (owner != node)]))
     return {"local_cache": len(np.unique(np.concatenate(owned))) / nodes,
             "remote_cache": sum(len(np.unique(np.concatenate(found)))
                                 for found in foreign) / nodes}
+
+
+def _own_counts(point: Fields, trace: Trace, interacts: bool) -> list[tuple[float, float]]:
+    """Return, for each measured mini-batch, the rows and bags that the busiest node pools of its
+    own samples; NICs that ``interacts`` take all bags."""
+    owner, nodes = point.system.owner_tables, point.cluster.endpoints
+    if interacts or not owner:
+        return [(0.0, 0.0)] * len(trace.measured)
+    plan, found = plan_of(point, trace), []
+    for batch in trace.measured:
+        lengths, ends = batch.samples.bag_lengths, np.cumsum(share_sizes(len(batch.samples), nodes))
+        shares = np.split(lengths, ends[:-1])
+        own = [share[:, [table for table in owner if plan.tables[table].owner == node]]
+               for node, share in enumerate(shares)]
+        found.append((float(max(each.sum() for each in own)),
+                      float(max(np.count_nonzero(each) for each in own))))
+    return found
 
 
 def updates_of(point: Fields, nics: Nics, trace: Trace, nic: NicPart) -> Updates:

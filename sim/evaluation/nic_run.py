@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +23,14 @@ from sim.run.simulation import Simulation
 
 __all__ = ["NicRun", "Record", "RunOf", "all_runs", "run_nics", "store_of_runs"]
 
-_KINDS = {"lookups": Opcode.LOOKUPS, "vectors": Opcode.VECTORS}
+_KINDS = {"lookups": (Opcode.LOOKUPS, Opcode.BAGS),
+          "vectors": (Opcode.VECTORS, Opcode.BAG_VECTORS)}
+"""Opcodes of each kind of packets between NICs."""
 _LAST = {"lookups": "asked", "vectors": "served"}
 """Member of a record that contains the time of the last packet of a kind."""
+
+_PER_NODE = ("launches", "gathered", "pooled_launches", "pooled_rows", "pooled_bags", "delivered")
+"""Members of a run that are counted for each node."""
 
 _CACHE = ("hits", "accesses", "misses")
 _COUNTED = tuple(f"{block}.{name}" for block, names in (
@@ -45,8 +50,8 @@ class Record:
     -------
     started, finished: cycle in which the first query leaves a host, and in which the last answer is
         in host memory.
-    asked, served: cycle in which the last packet of lookups, and of vectors, leaves a NIC; None
-        without packets.
+    asked, served: cycle in which the last packet of lookups or bags, and of vectors, leaves a NIC;
+        None without packets.
     hits, accesses: counts of the local caches of all nodes; None if several mini-batches are in
         flight.
     """
@@ -88,9 +93,11 @@ class NicRun:
     -------
     records: record of each mini-batch, in order. one_way: cycles of the network.
     launches: gathers on each node's GPU, ``[nodes]``. gathered: rows that they read, ``[nodes]``.
+    pooled_launches: kernels on each GPU that pool bags of other nodes, ``[nodes]``. pooled_rows,
+        pooled_bags: rows that these kernels read, and bags, ``[nodes]``.
     delivered: bytes from each NIC to its host and GPU, ``[nodes]``.
     traffic: bytes and packets by kind.
-    mini_batches: number of mini-batches in the four counts above: those that ended after the
+    mini_batches: number of mini-batches in the counts above: those that ended after the
         warm-up at full depth, or all if these are fewer than two.
     counts: sum over nodes of each ``block.counter`` after the warm-up; over the whole run if
         several mini-batches are in flight.
@@ -101,6 +108,9 @@ class NicRun:
     one_way: float
     launches: list[int]
     gathered: list[int]
+    pooled_launches: list[int]
+    pooled_rows: list[int]
+    pooled_bags: list[int]
     delivered: list[int]
     traffic: dict[str, dict[str, int]]
     mini_batches: int
@@ -152,7 +162,7 @@ class _Watch:
             self.span = 0, mini_batches
         self.records = [Record() for _ in range(mini_batches)]
         self._exchange = simulation.cluster.exchange
-        self._exchange.count_opcodes(_KINDS.values())
+        self._exchange.count_opcodes(tuple(chain(*_KINDS.values())))
         self._over, self._noted = 0, {0: self.done()}
 
     def take(self, step: Step) -> None:
@@ -176,17 +186,23 @@ class _Watch:
     def done(self) -> Counter[tuple[str, ...]]:
         """Return the counts of GPUs and network so far.
 
-        Keys: ``("launches", node)``, ``("gathered", node)``, ``("delivered", node)``, ``("bytes",
-        kind)`` and ``("packets", kind)``.
+        Keys: each of `_PER_NODE` with a node, ``("bytes", kind)`` and ``("packets", kind)``.
         """
         done = Counter[tuple[str, ...]]()
         for number, node in enumerate(self._nodes):
             done["launches", str(number)] = node.gpu.launches
             done["gathered", str(number)] = node.gpu.rows
             done["delivered", str(number)] = node.host_bytes["from_nic"]
+            if node.bags is not None:
+                done["pooled_launches", str(number)] = node.bags.launches
+                done["pooled_rows", str(number)] = node.bags.keys
+                done["pooled_bags", str(number)] = node.bags.foreign
         exchange = self._exchange
-        for kind, opcode in _KINDS.items():
-            done["packets", kind], done["bytes", kind], _ = exchange.opcode_counts(opcode, 0)
+        for kind, opcodes in _KINDS.items():
+            for opcode in opcodes:
+                packets, size, _ = exchange.opcode_counts(opcode, 0)
+                done["packets", kind] += packets
+                done["bytes", kind] += size
         done["packets", "total"], done["bytes", "total"] = exchange.frames, exchange.frame_bytes
         return done
 
@@ -209,10 +225,11 @@ class _Watch:
 
     def note_last_packets(self) -> None:
         """Write the times of the last packets into the records."""
-        for kind, opcode in _KINDS.items():
-            for record, cycle in zip(self.records,
-                                     self._exchange.opcode_counts(opcode, len(self.records))[2]):
-                setattr(record, _LAST[kind], cycle or None)
+        count = len(self.records)
+        for kind, opcodes in _KINDS.items():
+            ends = [self._exchange.opcode_counts(opcode, count)[2] for opcode in opcodes]
+            for record, *cycles in zip(self.records, *ends):
+                setattr(record, _LAST[kind], max(cycles) or None)
 
 
 def run_nics(options: RunOptions, batches: Sequence[MiniBatch], warmup: int = 0) -> NicRun:
@@ -227,16 +244,16 @@ def run_nics(options: RunOptions, batches: Sequence[MiniBatch], warmup: int = 0)
         raise RuntimeError(f"the run of the NICs failed: {result['stuck'] or result['results']}")
     watch.note_last_packets()
     done = watch.counted
-    launches, gathered, delivered = (
-        [done[what, str(node)] for node in range(options.workload.nodes)]
-        for what in ("launches", "gathered", "delivered"))
+    per_node = {what: [done[what, str(node)] for node in range(options.workload.nodes)]
+                for what in _PER_NODE}
     traffic = {kind: {unit: done[unit, kind] for unit in ("bytes", "packets")}
                for kind in (*_KINDS, "total")}
     counts = watch.counts(result["counters"])
     rows = {cache: getattr(run.config, f"{cache}_rows") for cache in (
         "local_cache", "remote_cache")}
-    return NicRun(watch.records, float(run.simulation.network.lookahead), launches, gathered,
-                  delivered, traffic, watch.span[1] - watch.span[0], counts, rows)
+    return NicRun(watch.records, float(run.simulation.network.lookahead), **per_node,
+                  traffic=traffic, mini_batches=watch.span[1] - watch.span[0], counts=counts,
+                  rows=rows)
 
 
 def store_of_runs(folder: str | Path) -> Store:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from host.placement.deal import PLACEMENTS
 from host.placement.shard import Placement, ShardPlan
-from host.systems import Workload
+from host.systems import POOLS, Workload
 from host.systems.tables import vector_bytes
 from host.timing.clock import CYCLE_NS
 from host.timing.cluster import row_bytes
@@ -14,6 +14,7 @@ from rtl.formats import DescriptorKind
 from sim.evaluation.measure import busy_us
 from sim.evaluation.nic import NicPart
 from sim.evaluation.point import Point
+from sim.evaluation.pooling import owner_tables, tables_of
 from sim.evaluation.search import CLOSE, Built, Site
 from sim.evaluation.store import Store
 from sim.evaluation.trace import Trace, plan_of, without_small
@@ -127,15 +128,19 @@ def held_bytes(site: Site, built: Built) -> list[int]:
     return held
 
 
-def nic_us(site: Site, copied_rows: int = 0) -> float:
+def nic_us(site: Site, copied_rows: int = 0, pool: str = POOLS[0]) -> float:
     """Return the time that NICs need for a mini-batch, from counts: that of the busiest link,
     NIC or PCIe link. It judges placements before NICs run.
 
     An owner sends each distinct row of a requester's share, a beat per cycle, and reads each
-    distinct row of the mini-batch.
+    distinct row of the mini-batch. Where tables pool at their owner, the network link counts alone.
 
-    ``copied_rows``: NICs do not serve tables of at most this many rows.
+    ``copied_rows``: NICs do not serve tables of at most this many rows. ``pool``: one of
+    `host.systems.POOLS`.
     """
+    if owner := owner_tables(site.point, site.nic_trace, pool, copied_rows):
+        _, busiest = tables_of(site.point, site.nic_trace, owner, copied_rows)
+        return busiest["bytes"] / (site.devices.network.bandwidth_gbit_s / 8 * 1e3)
     trace = without_small(site.trace, copied_rows)
     work = workloads(trace, plan_of(site.point, trace))
     return max(_nic_us(site, work.one_copied(0, number)) for number in work.extremes)
@@ -158,10 +163,10 @@ def _promising(site: Site, built: Built, others: Sequence[Site]) -> list[Site]:
         # The host thread does the same work under every placement.
         if busy_us(built.steps, built.per_graph).get("cpu", 0.0) >= _SHORTER * built.interval_us:
             return []
-        copied = getattr(built.tuning, "copied_rows", 0)
-        us = [nic_us(each, copied) for each in others]
+        chosen = (getattr(built.tuning, "copied_rows", 0), getattr(built.tuning, "pool", POOLS[0]))
+        us = [nic_us(each, *chosen) for each in others]
         least = min(us)
-        return [others[us.index(least)]] if least <= _SHORTER * nic_us(site, copied) else []
+        return [others[us.index(least)]] if least <= _SHORTER * nic_us(site, *chosen) else []
     return [each for each in others
             if each.point.kind.search(each, None).beside_us(built) <= CLOSE * built.interval_us]
 

@@ -4,12 +4,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain
+from math import ceil
 from typing import Any, ClassVar
 
 from host.systems import (
+    POOLS,
     THREADS,
+    EnTuning,
     HostTuning,
     NicTimes,
+    NicTuning,
     Step,
     Tuning,
     Variants,
@@ -17,14 +21,16 @@ from host.systems import (
     bl_paper,
     bl_tuned,
     cpu_mpi,
+    fixed_of,
     host_variants,
     smartnic,
     tuning_variants,
 )
 from host.systems.all_on_nic import not_applicable
-from sim.evaluation.en import EmberNic
+from sim.evaluation.en import EmberNic, deliveries, least_times, link_bounds
 from sim.evaluation.fields import CardOptions, Fields, Options, SmartNicOptions
 from sim.evaluation.nic import NicPart, Nics
+from sim.evaluation.pooling import owner_tables, pooled_in_words
 from sim.evaluation.search import Built, Plain, Search, Site, sums
 from sim.evaluation.system import PARTS, System
 
@@ -123,9 +129,16 @@ class SmartNic(System):
     """GPUs with the paper's SmartNICs, with a subset of `PARTS`."""
 
     options: ClassVar[type[Options]] = SmartNicOptions
-    tuning: ClassVar[type[HostTuning] | None] = HostTuning
+    tuning: ClassVar[type[HostTuning] | None] = NicTuning
     in_rtl: ClassVar[bool] = True
     program_settings: ClassVar[tuple[str, ...]] = ("requester_merge=false",)
+
+    def check(self, point: Fields) -> None:
+        """Raise ``ValueError`` for options that the workload excludes."""
+        super().check(point)
+        pool = fixed_of(NicTuning, point.system.fixed).get("pool", POOLS[0])
+        if point.workload.training and pool != POOLS[0]:
+            raise ValueError(f"pool must be {POOLS[0]} in training, not {pool!r}")
 
     def without_interaction(self) -> dict[str, Any]:
         """Return the system whose NICs pool."""
@@ -138,15 +151,33 @@ class SmartNic(System):
         return _SmartNics(site, all_reduce, _times(nic))
 
     def at(self, site: Site, all_reduce: bool = True) -> tuple[Built, NicPart | None]:
-        """Return the system with its best options and NICs. In inference, the driver may wait
-        between launches: fewer gathers leave more of the GPU to other kernels. In fidelity rtl,
-        the driver has the pace of the point."""
+        """Return the system with its best options and NICs.
+
+        The tables pool at the requester, or each where the traffic is less; NICs that look up all
+        rows run only if their lower bound is shorter. In inference, the driver may wait between
+        launches: fewer gathers leave more of the GPU to other kernels. In fidelity rtl, the driver
+        has the pace of the point.
+        """
+        found: tuple[Built, NicPart | None] | None = None
+        for owner in _places(site):
+            own = site if owner == site.point.system.owner_tables else replace(
+                site, point=site.point.changed(owner_tables=owner))
+            if found is None or _least_us(own, owner) < found[0].interval_us:
+                each = self._paced(own, all_reduce)
+                found = each if found is None else min(
+                    found, each, key=lambda one: one[0].interval_us)
+        assert found is not None
+        return found
+
+    def _paced(self, site: Site, all_reduce: bool) -> tuple[Built, NicPart | None]:
+        """Return the system with its best pace of launches."""
         built, nic = super().at(site, all_reduce)
         own = site.point.system
         if site.training or own.persistent_gather or own.fidelity != "model" or nic is None:
             return built, nic
-        free = replace(nic, times=[replace(each, launches=0.0, gathers=0.0, gathered=0.0)
-                                   for each in nic.times])
+        free = replace(nic, times=[
+            replace(each, launches=0.0, gathers=0.0, gathered=0.0, pooled_launches=0.0)
+            for each in nic.times])
         if self.search(site, free, all_reduce).best().interval_us * _GAIN >= built.interval_us:
             return built, nic
         call = max(site.devices.software.launch_call_us, own.pace_us)
@@ -159,10 +190,30 @@ class SmartNic(System):
         return built, nic
 
 
+def _places(site: Site) -> list[tuple[int, ...]]:
+    """Return the sets of tables that may pool at their owner, the one with the least traffic first.
+    """
+    point = site.point
+    if point.system.owner_tables or site.training:
+        return [point.system.owner_tables]
+    pool = fixed_of(NicTuning, point.system.fixed).get("pool")
+    pools = (pool,) if pool else ("auto", POOLS[0])
+    return list(dict.fromkeys(owner_tables(point, site.nic_trace, each) for each in pools))
+
+
+def _least_us(site: Site, owner: tuple[int, ...]) -> float:
+    """Return a lower bound of the interval of NICs that deliver pooled vectors."""
+    point, trace = site.point, site.trace
+    share = ceil(trace.mini_batch / point.cluster.endpoints)
+    tuning = EnTuning(deliver="interaction" if "sc" in point.kind.parts else "pooled")
+    return min(least_times(trace.model, tuning, of, share, us).interval_us
+               for of, us in zip(deliveries(point, trace, 0, owner), link_bounds(site, owner)))
+
+
 class _SmartNics(Search):
     """Search of a system with the paper's SmartNICs, whose ``times`` are given."""
 
-    kind = HostTuning
+    kind = NicTuning
 
     def __init__(self, site: Site, all_reduce: bool, times: list[NicTimes]):
         super().__init__(site, all_reduce)
@@ -171,11 +222,12 @@ class _SmartNics(Search):
 
     def all_variants(self) -> tuple[Variants, ...]:
         """Return the alternatives: the thread of the NIC's driver launches gathers, unless a
-        persistent kernel gathers."""
+        persistent kernel gathers. The tables that pool at their owner are given."""
         threads, *_ = host_variants(
             self.site.threads if self.site.point.system.persistent_gather else THREADS - 1)
-        return threads, tuple({"communicators": count}
-                              for count in ((1, 2) if self.site.training else (1,)))
+        pool = self.fixed.get("pool", "auto" if self.site.point.system.owner_tables else POOLS[0])
+        return threads, ({"pool": pool},), tuple(
+            {"communicators": count} for count in ((1, 2) if self.site.training else (1,)))
 
     def ways(self, option: HostTuning, few: bool = False) -> list[list[Step]]:
         """Return the steps for each way to sum the MLPs' gradients."""
@@ -185,10 +237,12 @@ class _SmartNics(Search):
                 for way in sums(self.step_options, devices)]
 
     def in_words(self, option: HostTuning) -> tuple[str, ...]:
-        """Return the chosen options, and the part that is analytical."""
+        """Return the chosen options, the tables that pool at their owner, and the part that is
+        analytical."""
         notes = () if "sc" in self._parts or not self.site.training else (
             "analytical: gradients of bags from GPU to GPU through the NICs, as bytes",)
-        return (*notes, *super().in_words(option))
+        return (*notes, *super().in_words(option), *pooled_in_words(
+            self.site.point.system.owner_tables, self.site.trace.model.tables))
 
 
 class AllOnNic(System):

@@ -19,9 +19,9 @@ from sim.evaluation.fields import Fields, Workload, model_of
 from sim.job.inputs import SampleSource
 from sim.job.workload import Workload as JobWorkload
 
-__all__ = ["ENDLESS", "FewSamplesError", "Trace", "arrivals_of", "busy_trace", "copied_all",
-           "first_of", "model_without", "nic_plan_of", "of_trace", "placement_of", "plan_of",
-           "tally_of", "trace_key", "trace_of", "without_small"]
+__all__ = ["ENDLESS", "LEAST_BUSY", "LEAST_BUSY_POOLED", "FewSamplesError", "Trace", "arrivals_of",
+           "busy_trace", "copied_all", "first_of", "model_without", "nic_plan_of", "of_trace",
+           "placement_of", "plan_of", "tally_of", "trace_key", "trace_of", "without_small"]
 
 SATURATED = 16
 """Mini-batches in flight that keep NICs busy. A short trace uses half the number of measured
@@ -31,9 +31,10 @@ _SETTLED, _SETTLED_KEYS = 8, 400_000
 """Mini-batches of a busy run's warm-up per mini-batch in flight, and their keys, at most. All nodes
 begin at once, and NICs keep this rhythm for up to about 90 mini-batches of 128 samples."""
 
-_LEAST_BUSY = 4
-"""Least mini-batches of a busy run that are measured. With one in flight, an interval is the time
-of a mini-batch alone, 3.5 % too long on two_towers with 64 samples."""
+LEAST_BUSY, LEAST_BUSY_POOLED = 4, 8
+"""Least mini-batches of a busy run that are measured: without, and with tables that pool at their
+owner. With one in flight, an interval is the time of a mini-batch alone, 3.5 % too long on
+two_towers with 64 samples. Bags wait for kernels of a GPU, so that more in flight overlap."""
 
 ENDLESS = 1 << 40
 """Samples of a source of which the first are used, see :func:`first_of`."""
@@ -196,15 +197,17 @@ def _opened(source: SampleSource, read: tuple[str, ...]) -> SampleSource:
     return source
 
 
-def busy_trace(trace: Trace) -> tuple[Trace, int]:
+def busy_trace(trace: Trace, least: int = LEAST_BUSY) -> tuple[Trace, int]:
     """Return the trace of a run that measures the interval of NICs, and its mini-batches in flight.
 
     It is a longer trace of the same source: the warm-up lasts until the nodes' common start has no
     effect, and as many mini-batches as are in flight follow the measured ones, because NICs that
     drain are faster. Files may have fewer. A trace that is too short for several mini-batches in
     flight is returned itself, with 1.
+
+    ``least``: least mini-batches that are measured, unless files have fewer.
     """
-    measured = len(trace.measured) if trace.only else max(_LEAST_BUSY, len(trace.measured))
+    measured = len(trace.measured) if trace.only else max(least, len(trace.measured))
     in_flight = min(SATURATED, measured // 2)
     if in_flight < 2:
         return trace, 1
@@ -237,8 +240,10 @@ def plan_of(point: Fields, trace: Trace, least_rows: int | None = None) -> Shard
     ``least_rows``: tables of at most this many rows are left out.
     """
     cluster = point.cluster
-    return _plan(trace, cluster.endpoints, placement_name(point), cluster.gpus,
+    plan = _plan(trace, cluster.endpoints, placement_name(point), cluster.gpus,
                  least_rows).with_copies(point.system.copied_rows)
+    owner = point.system.owner_tables
+    return plan.with_owner_tables(owner) if owner else plan
 
 
 def nic_plan_of(point: Fields, trace: Trace) -> ShardPlan:

@@ -163,7 +163,8 @@ class NativeNode:
             self._interacts, delivery.pooling is not None, delivery.pooling == "mean",
             delivery.completion_slots, COMPLETION_BASE,
             0 if self._held is None else len(self._held), config.owner_bags,
-            delivery.own_pooling == "mean", self.pcie.to_nic.cycles_per_byte, rows,
+            delivery.own_pooling == "mean", delivery.own_timed,
+            self.pcie.to_nic.cycles_per_byte, rows,
             None if self._held is None else self._held.ctypes.data, times, *rings,
             self._row_reads(delivery.rows, pcie)))
         engine.set_rate("host_tx", cycles_per_beat=BEAT_BYTES * self.pcie.from_nic.cycles_per_byte,

@@ -118,12 +118,13 @@ class HostConfig(Shared):
         number of tables; null without tables that pool at their owner.
     owner_bags: bags of other nodes that may wait for the GPU.
     own_mean: the GPU pools a node's own bags as means, not sums.
+    own_timed: the kernel of own bags takes time.
     """
 
     _fields_ = (*fields(c_uint64, "node", "dimension", "payload_beats", "buffer_beats",
                         "in_flight", "vectors_fit", "latency", "interaction", "unique", "mean",
                         "completion_slots", "completion_base", "tables", "owner_bags",
-                        "own_mean"),
+                        "own_mean", "own_timed"),
                 ("cycles_per_byte", c_double), *fields(c_void_p, "rows", "held"),
                 ("gpu", GpuTimes), ("lists", RingPlace), ("vectors", RingPlace),
                 ("row_reads", RowReadsAt))

@@ -21,10 +21,11 @@ def preset_of(dimension: int) -> str:
 def sizes_beyond(config: NicConfig, wanted: Mapping[str, int]) -> tuple[str, ...]:
     """Return ``field=value`` for each size in ``wanted`` that exceeds the size of ``config``.
 
-    The hold buffer gets a power of two. Raises as `check_slots` does.
+    Hold buffer and segments of bags get a power of two. Raises as `check_slots` does.
     """
     check_slots(wanted.get("hold_vectors", 0) // 2)
-    return tuple(f"{name}={_power(size) if name == 'hold_vectors' else size}"
+    powers = ("hold_vectors", "bag_segments")
+    return tuple(f"{name}={_power(size) if name in powers else size}"
                  for name, size in wanted.items() if size > getattr(config, name))
 
 

@@ -110,6 +110,7 @@ class RunArguments(Outputs, Simulation, Changes, Workload):
     settings: tuple[str, ...] = field(default=(), init=False)
     gpus: int = field(default=1, init=False)
     lookups: tuple[int, ...] | None = field(default=None, init=False)
+    owner_tables: tuple[int, ...] | None = field(default=None, init=False)
     progress: Callable[[int, int | None, int], None] | None = option(
         None, "Called periodically with the samples answered, the total (None if unknown) and the "
         "cycle.")

@@ -25,8 +25,8 @@ from rtl.formats import RECORDS_PER_BEAT, TAGS_PER_BEAT, PoolPlace, words_of
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 
-__all__ = ["check_bags", "pool_slots", "remote_cache_of", "segments_needed", "wire_of",
-           "with_pools"]
+__all__ = ["check_bags", "pool_slots", "remote_cache_of", "segments_needed",
+           "segments_of_samples", "wire_of", "with_pools"]
 
 
 _RUNTIME = Runtime()
@@ -42,8 +42,8 @@ class _PoolFile:
 def with_pools(plan: ShardPlan, model: Model, workload: Workload, config: NicConfig,
                runtime: Runtime = _RUNTIME, measured: Iterable[Samples] = (),
                ) -> tuple[ShardPlan, list[str]]:
-    """Return ``plan`` with the workload's ``pool``, and a note for each table that ``owner`` leaves
-    at the requester, or on the choice of ``auto``.
+    """Return ``plan`` with the workload's ``pool`` or ``owner_tables``, and a note for each table
+    that ``owner`` leaves at the requester, or on the choice of ``auto``.
 
     runtime: settings of the NIC, for ``auto``.
     measured: mini-batches for ``auto``, see :meth:`sim.job.inputs.SampleSource.measured`; read only
@@ -52,6 +52,8 @@ def with_pools(plan: ShardPlan, model: Model, workload: Workload, config: NicCon
     :class:`host.errors.InputError` if a file names an unknown table, or a table that cannot pool at
     its owner.
     """
+    if workload.owner_tables is not None:
+        return plan.with_owner_tables(workload.owner_tables), []
     if workload.pool == "requester":
         return plan, []
     longest = _longest(model, workload)
@@ -154,7 +156,7 @@ def check_bags(samples: Samples, numbers: np.ndarray, plan: ShardPlan, config: N
             raise ValueError(f"table {table} pools at the owner: its bags must have at most {most} "
                              f"keys {bag_bound(config)}, not {keys}: use a larger "
                              f"{bag_bound(config).split()[1]}, or pool it at the requester")
-    segments = _segments(samples.bag_lengths.astype(np.int64), pooled)
+    segments = segments_of_samples(samples, plan)
     if len(segments) and int(segments.max()) > config.bag_segments:
         raise ValueError(f"bag_segments must be at least {int(segments.max())} for the bags of "
                          f"sample {numbers[int(segments.argmax())]}, not {config.bag_segments!r}: "
@@ -164,6 +166,11 @@ def check_bags(samples: Samples, numbers: np.ndarray, plan: ShardPlan, config: N
 def segments_needed(model: Model, workload: Workload, plan: ShardPlan) -> int:
     """Return the most segments of a generated sample; for files, of bags of a key."""
     return int(_segments(np.array(_longest(model, workload)), plan.owner_pooled))
+
+
+def segments_of_samples(samples: Samples, plan: ShardPlan) -> np.ndarray:
+    """Return the most segments of each sample's owner-pooled bags: int64 ``[n]``."""
+    return _segments(samples.bag_lengths.astype(np.int64), plan.owner_pooled)
 
 
 def _segments(lengths: np.ndarray, pooled: np.ndarray) -> np.ndarray:

@@ -51,6 +51,9 @@ class Workload:
         together, see :meth:`host.timing.gpu.GpuProfile.together`.
     lookups: lookups per table, for placement ``lookups``; None counts them in the input, see
         :func:`sim.job.inputs.SampleSource.lookups`.
+    owner_tables: numbers of the tables that pool at their owner, in place of ``pool``; their own
+        bags take no time in the run, because the caller charges the GPU for them. None for
+        ``pool``.
 
     ``model``: None selects the model of the format, else of the preset. ``cluster``: source of the
     nodes, NIC and profiles that :meth:`of` did not receive. ``index`` ``exact`` changes ``format``,
@@ -89,6 +92,7 @@ class Workload:
         f"are hashed.")
     lookups: tuple[int, ...] | None = None
     gpus: int = 1
+    owner_tables: tuple[int, ...] | None = None
     copied_rows: int = option(
         0, "Copy tables of at most this many rows to every node; 0: no copies.", least=0)
     pool: AnyPath = option(

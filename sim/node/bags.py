@@ -39,6 +39,8 @@ class Bags:
     awake: function from the time at which a kernel would end to the time at which it ends; infinite
         for never.
     ended: callback, called when the share of a step is answered and its own bags are pooled.
+    own_timed: whether the kernel of the own bags takes time; otherwise they are pooled at once and
+        do not count, unless a node has no queries.
 
     Members: ``foreign``, ``own``: bags pooled; ``keys`` of both; ``lists`` of other nodes' bags.
     """
@@ -48,8 +50,10 @@ class Bags:
     def __init__(self, node: int, config: NicConfig, plan: ShardPlan, dimension: int, pooling: str,
                  read: ReadRows, gpu: GpuProfile, thread: LaunchThread, memory: MemoryClock,
                  events: EventQueue, send: Callable[[np.ndarray, float], None],
-                 awake: Callable[[float], float], ended: Callable[[Step, float], None]):
+                 awake: Callable[[float], float], ended: Callable[[Step, float], None],
+                 own_timed: bool = True):
         self._node, self._config, self._plan = node, config, plan
+        self._own_timed = own_timed
         self._pooling, self._read = pooling, read
         self._rows = plan.owner_pooled
         self._held = plan.own_pooled(node)
@@ -126,6 +130,9 @@ class Bags:
         """Pool the node's own bags of ``step``, whose share begins at ``now``."""
         bags = step.own_bags(self._node)
         if not len(bags) and step.sends(self._node):
+            return
+        if not self._own_timed and step.sends(self._node):
+            step.place_own(self._node, pooled_bags(bags, self._read, self._pooling))
             return
         self._pooling_of.add(step.number)
         self.own += len(bags)

@@ -25,6 +25,7 @@ class Delivery:
     rows: location of the rows in GPU memory if the NIC reads them itself.
     plan: plan of the tables if some of them pool at their owner; else None.
     own_pooling: ``sum`` or ``mean``, by which the GPU pools a node's own bags of these tables.
+    own_timed: whether the kernel of the own bags takes time.
     """
 
     pooling: str | None = None
@@ -33,12 +34,13 @@ class Delivery:
     rows: RowPlaces | None = None
     plan: ShardPlan | None = None
     own_pooling: str = "sum"
+    own_timed: bool = True
 
     @classmethod
     def of(cls, config: NicConfig, runtime: Runtime, model: Model, plan: ShardPlan,
-           node: int) -> "Delivery":
+           node: int, own_timed: bool = True) -> "Delivery":
         """Return the delivery of ``node`` with the settings of ``runtime``."""
         return cls(model.nic_pooling if runtime.deliver == "unique" else None,
                    config.completion_slots if runtime.completions else 0, runtime.gpu_rings,
                    RowPlaces.of(plan, node, model.width) if runtime.row_reads else None,
-                   plan if plan.pools_at_owner else None, model.nic_pooling)
+                   plan if plan.pools_at_owner else None, model.nic_pooling, own_timed)

@@ -90,7 +90,7 @@ class Node:
         self.bags = None if delivery.plan is None or read is None else Bags(
             number, config, delivery.plan, dimension, delivery.own_pooling, read, gpu, thread,
             memory, self._events, self._send, lambda end: self.silent_gpu.after(end),
-            self._end_pooled)
+            self._end_pooled, delivery.own_timed)
         """The pooler of bags of owner-pooled tables, None without these tables."""
         self._completions = (Completions(number, delivery.completion_slots)
                              if delivery.completion_slots else None)

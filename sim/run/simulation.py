@@ -124,7 +124,8 @@ class Simulation:
 
     def _node(self, number: int, engine: Engine) -> ClusterNode:
         config, model = self.config, self.model
-        delivery = Delivery.of(config, self.runtime, model, self.plan, number)
+        delivery = Delivery.of(config, self.runtime, model, self.plan, number,
+                               self._backend.options.workload.owner_tables is None)
         if self._written is not None:
             return self._backend.training_node(number, engine, config, self.plan,
                                                self._written.stores[number], self._pcie, self.gpu,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from host.devices.copies import CopyTime
+from host.devices.embedding_work import gather
 from host.devices.gpu_time import GpuTime
 from host.samples import Samples
 from host.systems import (
@@ -250,8 +251,72 @@ def test_deliveries_are_counted_by_share():
     assert delivery_of(Tally(samples, 2), (True, False)) == Delivery(2, 2, 2, 2, 2)
 
 
+def test_bags_that_pool_at_their_owner_are_slots_of_the_other_nodes():
+    # Nodes 0 and 1 have two samples each; the bags of table 1 are 2, 0, 3 and 5 keys.
+    samples = Samples(np.zeros((4, MODEL.dense), np.float32), np.zeros(4),
+                      np.array([[1, 2], [1, 0], [1, 3], [1, 5]], np.int32),
+                      np.array([0, 1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1, 1], np.int32),
+                      np.array([7, 1, 2, 7, 8, 1, 1, 2, 9, 1, 2, 3, 4, 5]))
+    tally = Tally(samples, 2)
+    # Owner 0: node 0 pools a bag of 2 keys. Node 1 has 2 keys of table 0 and 2 foreign bags.
+    assert delivery_of(tally, (False, False), {1: 0}) == Delivery(
+        4, 4, 4, own_rows=2, own_bags=1)
+    # Owner 1: node 1 pools bags of 3 and 5 keys; node 0 has 2 keys, and a foreign bag.
+    assert delivery_of(tally, (False, False), {1: 1}) == Delivery(
+        3, 4, 2, own_rows=8, own_bags=2)
+    # A bag of 60 keys has 31 words, in 4 beats at least.
+    long = Samples(np.zeros((2, MODEL.dense), np.float32), np.zeros(2),
+                   np.array([[60, 1], [60, 1]], np.int32),
+                   np.repeat(np.array([0, 1, 0, 1], np.int32), (60, 1, 60, 1)),
+                   np.arange(122))
+    assert delivery_of(Tally(long, 2), (False, False), {0: 1}).segments == 31 // 8 - 1
+
+
+def test_own_bags_take_a_kernel_and_their_keys_cross_pcie():
+    nic = replace(NIC, own_rows=1000.0, own_bags=10.0)
+    alone, found = step(EnTuning(ring=False, deliver="pooled")), step(
+        EnTuning(ring=False, deliver="pooled", pool="auto"), nic)
+    assert "own bags" not in names(alone)
+    own = found.stages[names(found).index("own bags")]
+    assert own.us == devices().gpu.kernels(gather(1000, 10, MODEL.width, fused=True)).us
+    copied = max(at for at, name in enumerate(names(found)) if name == "inputs")
+    assert copied in own.after
+    last = next(stage for stage in found.stages if stage.name == "interaction")
+    assert names(found).index("own bags") in last.after
+    slow = replace(devices(), copies=CopyTime(PcieProfile("slow", 0.5, 1e-3), TUNED))
+    more = {size: sum(stage.us for stage in step(EnTuning(
+        ring=False, deliver="pooled", pool="auto", key_bytes=size), nic, d=slow).stages
+        if stage.name == "inputs") - sum(stage.us for stage in step(EnTuning(
+            ring=False, deliver="pooled", key_bytes=size), d=slow).stages if stage.name == "inputs")
+        for size in (8, 4)}
+    assert more == {size: pytest.approx(size * 1010) for size in (8, 4)}
+
+
+def test_kernels_that_pool_bags_use_driver_gpu_and_link():
+    nic = replace(NIC, launches=NIC.launches + 3, pooled_launches=3, pooled_rows=3000.0,
+                  pooled_bags=30.0)
+    tuning = EnTuning(ring=False, deliver="pooled", pool="auto")
+    alone, found = busy(step(tuning)), busy(step(tuning, nic))
+    d = devices()
+    each = d.gpu.kernels(gather(1000, 10, MODEL.width))
+    assert "driver" not in alone
+    assert found["driver"] == pytest.approx(3 * d.software.launch_call_us)
+    assert found["gpu"] - alone["gpu"] == pytest.approx(3 * each.us * each.share)
+    assert found["pcie_out"] - alone["pcie_out"] == pytest.approx(
+        d.copies.moving_us(30 * 4 * MODEL.width))
+
+
 def test_options_that_do_not_go_together():
     assert EnTuning(merge=False).possible()
+    assert EnTuning(ring=False, pool="auto").possible()
+    assert not EnTuning(pool="owner").possible()  # no resident kernel pools bags
+    assert not EnTuning(ring=False, pool="auto").possible(training=True)
+    assert not EnTuning(ring=False, reads=True, pool="auto", threads=2).possible()
+    assert EnTuning(ring=False, pace=8).possible() and not EnTuning(pace=8).possible()
+    with pytest.raises(ValueError, match="pace must be at least 0, not -1"):
+        EnTuning(pace=-1)
+    with pytest.raises(ValueError, match="pool must be one of requester, owner, auto, not 'node'"):
+        EnTuning(pool="node")
     assert not EnTuning(deliver="interaction", copied_rows=10).possible()
     assert not EnTuning(deliver="interaction").possible(training=True)
     assert not EnTuning(relaunch=True, ring=False).possible()

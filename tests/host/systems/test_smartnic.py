@@ -12,7 +12,7 @@ from host.systems.all_on_nic import FpgaDense, not_applicable
 from host.systems.charge import longest_us
 from host.systems.schedule import kernels_us
 from host.timing.pcie import PcieProfile
-from tests.host.systems.simple import MODEL, TUNED, devices, workload
+from tests.host.systems.simple import EAGER, MODEL, TUNED, devices, workload
 
 INFERENCE, TRAINING = StepOptions(), StepOptions(training=True)
 NIC = NicTimes({"input_all_to_all": 20.0, "embedding_lookup": 50.0, "embedding_all_to_all": 10.0,
@@ -52,6 +52,24 @@ def test_lookups_or_dense_vectors_come_last():
     assert us(interaction_us=40.0) == us()
     quick = {"embedding_lookup": 1.0, "irregular": 7.0}
     assert us(phases=quick, interaction_us=40.0) == us(phases=quick, interaction_us=0.0) + 40
+
+
+def test_own_bags_are_pooled_behind_the_input_copy():
+    """Their keys are integers of 8 bytes, and their vectors are no results of the NIC."""
+    slow = replace(devices(), copies=CopyTime(PcieProfile("slow", 0.5, 1e-3), EAGER))
+    nic = replace(NIC, own_rows=100.0, own_bags=1.0, launches=2.0, pooled_launches=2.0,
+                  pooled_rows=30.0, pooled_bags=4.0)
+    alone, found = (smartnic(workload(), slow, INFERENCE, each) for each in (NIC, nic))
+    assert "own bags" not in names(alone)
+    *_, own = (stage for stage in found.stages if stage.name == "own bags")  # after its call
+    assert own.us == devices().gpu.kernels(gather(100, 1, MODEL.width, fused=True)).us
+    copied = max(at for at, stage in enumerate(found.stages) if stage.name == "dense features")
+    assert copied in own.after
+    pcie = [schedule([each]).busy["pcie_in"] for each in (alone, found)]
+    # A list has a head of 8 bytes per bag, and 4 bytes per row.
+    assert pcie[1] - pcie[0] == pytest.approx(
+        8 * (100 + 1) - 4 * MODEL.width + 8 * 4 + 4 * 30)
+    assert "bags of other nodes" in names(found) and "bags of other nodes" not in names(alone)
 
 
 def test_nothing_on_gives_the_nic_alone():

@@ -220,7 +220,9 @@ def _row(system: str, interval: float, network: float, bottleneck: str) -> dict:
     ([_row("en", 10, 100, "nic"), _row("bl-tuned", 20, 100, "cpu")], 0.9,
      "the size of a mini-batch decides"),
     ([_row("bl-tuned", 4, 0, "cpu"), _row("en", 29, 900, "nic")], 0.9, "has a copy of all tables"),
-    ([_row("en", 10, 100, "nic"), _row("bl-tuned", 10.05, 100, "cpu")], 0.9, "within 1 %")])
+    ([_row("en", 10, 100, "nic"), _row("bl-tuned", 10.05, 100, "cpu")], 0.9, "within 1 %"),
+    ([_row("bl-tuned", 9, 100, "link"), _row("en", 12, 150, "nic") | {
+        "tables": [{"pool": "owner"}]}], 6.0, "bytes decide, because en sends 1.50 times as many")])
 def test_the_sentence_names_the_deciding_factor(rows, rows_per_bag, words):
     assert words in reason_of(rows, Counts(1000, 100, 100, 100 * rows_per_bag))
 

@@ -110,9 +110,9 @@ def test_rtl_counts_the_same_after_the_warm_up_and_takes_no_longer_for_it():
 
 
 def made_up(number: int) -> NicRun:
-    return NicRun([Record(0.5, 1.0 / 3, number)], 250.0, [1, 2], [number, 5], [3, 4],
-                  {"total": {"bytes": 64, "packets": 1}}, 2, {"local_cache.hits": 3},
-                  {"local_cache": 8})
+    return NicRun([Record(0.5, 1.0 / 3, number)], 250.0, [1, 2], [number, 5], [1, 0], [6, 0],
+                  [2, 0], [3, 4], {"total": {"bytes": 64, "packets": 1}}, 2,
+                  {"local_cache.hits": 3}, {"local_cache": 8})
 
 
 @pytest.fixture

@@ -55,9 +55,16 @@ def even_us(point: Point) -> float:
 
 @pytest.mark.parametrize("system", SYSTEMS[1:])
 def test_nics_spread_the_rows_of_a_skewed_table(system, history):
-    found = placed(point_of(system, history))
-    assert found.point.cluster.placement == "row" and found.nic is not None
-    assert found.interval_us < 0.9 * even_us(found.point)
+    rows = placed(point_of(system, history, fixed=("pool=requester",)))
+    assert rows.point.cluster.placement == "row" and rows.nic is not None
+    assert rows.interval_us < 0.9 * even_us(rows.point)
+
+
+@pytest.mark.parametrize("system", ["lc+rc", pytest.param("en", marks=pytest.mark.thorough)])
+def test_nics_pool_a_skewed_table_at_its_owner(system, history):
+    found, rows = (placed(point_of(system, history, fixed=fixed))
+                   for fixed in ((), ("pool=requester",)))
+    assert found.interval_us <= rows.interval_us * (1 + 1e-9)
 
 
 def test_gpus_spread_tables_that_do_not_divide_by_the_nodes(history):
@@ -133,7 +140,7 @@ def test_nics_run_with_one_more_placement_at_most(history, monkeypatch):
 
     made = Placed.of
     monkeypatch.setattr(placing.Placed, "of", staticmethod(of))
-    placed(point_of("lc+rc", history))
+    placed(point_of("lc+rc", history, fixed=("pool=requester",)))
     assert tried == ["even", "row"]
     tried.clear()
     # A slow host thread hides the NICs.

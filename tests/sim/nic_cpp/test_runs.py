@@ -227,10 +227,13 @@ OWNER = {"config": "tiny", "model": "multi_hot", "nodes": 3, "mini_batch": 64, "
     OWNER | {"gpu": "gpu_h100", "in_flight": 8, "mini_batch": 37},
     OWNER | {"settings": ("interaction=true",)},
     OWNER | {"pool": "some", "settings": ("deliver=unique", "completions=true", "pooling=mean")},
-    OWNER | {"settings": ("link=true", "gpu_rings=true"), "pool": "some"}],
+    OWNER | {"settings": ("link=true", "gpu_rings=true"), "pool": "some"},
+    OWNER | {"pool": "requester", "owner_tables": (0, 2, 3, 7)},
+    OWNER | {"pool": "requester", "owner_tables": tuple(range(8)), "nodes": 1}],
     ids=["interaction", "one node", "wide", "avazu", "no caches", "slow GPU", "calls", "unique",
          "completions", "rings", "row reads", "owner", "owner, one node", "owner, calls",
-         "owner, interaction", "owner, unique", "owner, rings"])
+         "owner, interaction", "owner, unique", "owner, rings", "own bags without time",
+         "own bags alone"])
 def test_compiled_hosts_do_what_those_of_rtl_do(tmp_path, options):
     if options.get("pool") == "some":
         (tmp_path / "pool.toml").write_text("owner = [0, 2, 3, 7]\n")

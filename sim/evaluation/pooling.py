@@ -1,0 +1,193 @@
+"""Nodes that pool the bags of each table at a point: the choice, and the traffic."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from host.placement.pooling import ForeignBags, PoolBytes, choose_pools, pool_obstacles
+from host.placement.shard import ShardPlan
+from host.systems import POOLS
+from rtl.config import NicConfig, preset
+from rtl.formats import DescriptorKind, PoolPlace
+from sim.evaluation.fields import Fields
+from sim.evaluation.trace import Trace, of_trace, plan_of, tally_of, without_small
+from sim.job.pools import segments_of_samples, wire_of
+from sim.job.settings import apply_settings
+from sim.nic_cpp.config import WideConfig
+
+__all__ = ["least_vectors", "owner_tables", "pooled_in_words", "segments_of", "slots_of",
+           "tables_of"]
+
+
+@dataclass(frozen=True)
+class _Nic:
+    """Sizes of a NIC that decide about pooling. Members: ``config``; ``sets``, of the remote cache,
+    0 without it."""
+
+    config: NicConfig
+    sets: int
+
+    @classmethod
+    def of(cls, point: Fields) -> "_Nic":
+        """Return the sizes at a point, whose NICs have as many nodes as it needs."""
+        config, _ = apply_settings(WideConfig.of(preset(point.workload.preset)),
+                                   list(point.system.settings))
+        ways = config.remote_cache_ways
+        return cls(config.with_fields(nodes=max(config.nodes, point.cluster.all_nics)),
+                   0 if point.system.remote_cache == 0 else config.remote_cache_rows // ways)
+
+
+@of_trace
+def _foreign(trace: Trace, plan: ShardPlan) -> ForeignBags:
+    """Return the foreign bags of all mini-batches of a trace."""
+    return ForeignBags(plan, (batch.samples for batch in trace.batches))
+
+
+@of_trace
+def _chosen(trace: Trace, plan: ShardPlan, nic: _Nic, pool: str) -> tuple[int, ...]:
+    foreign = _foreign(trace, plan)
+    obstacles = pool_obstacles(plan, nic.config, foreign.longest.tolist())
+    if pool == "owner":
+        return tuple(table for table, why in enumerate(obstacles) if why is None)
+    pools = choose_pools(foreign, wire_of(nic.config, trace.model.width), obstacles, nic.sets,
+                         nic.config.remote_cache_ways)
+    return tuple(table for table, place in enumerate(pools) if place == PoolPlace.OWNER)
+
+
+def owner_tables(point: Fields, trace: Trace, pool: str, copied_rows: int = 0) -> tuple[int, ...]:
+    """Return the tables that pool at their owner, numbered without copied tables.
+
+    NICs that serve several GPUs pool at the requester.
+
+    Parameters
+    ----------
+    point, trace: point of the system, and the mini-batches that its NICs run.
+    pool: one of `host.systems.POOLS`.
+    copied_rows: tables of at most this many rows are copied to every GPU.
+    """
+    if pool == POOLS[0] or point.cluster.endpoints == 1 or point.cluster.gpus_per_nic > 1:
+        return ()
+    left = without_small(trace, copied_rows) if copied_rows else trace
+    return _chosen(left, plan_of(point, left), _Nic.of(point), pool)
+
+
+def pooled_in_words(owner: tuple[int, ...], tables: int) -> tuple[str, ...]:
+    """Return a note on the tables ``owner`` of a number of tables; empty without any."""
+    return (f"{len(owner)} of {tables} tables pool at the owner",) if owner else ()
+
+
+def tables_of(point: Fields, trace: Trace, owner: tuple[int, ...],
+              copied_rows: int = 0) -> tuple[list[dict], dict]:
+    """Return the traffic of each table, and of the busiest direction of the busiest node.
+
+    Parameters
+    ----------
+    owner: tables that pool at their owner, numbered without copied tables. The others are as of
+        :func:`owner_tables`.
+
+    Returns
+    -------
+    For each table, per mini-batch: ``table``, ``pool`` (``copied`` for tables of at most
+    ``copied_rows`` rows), ``foreign_bags``, ``foreign_keys``, ``distinct_foreign_rows`` (added over
+    the shares), ``requester_bytes`` and ``owner_bytes`` (payload if it pools there). And ``node``,
+    ``direction`` (``out`` or ``in``) and ``bytes``. The remote caches are LRU and begin empty.
+    """
+    left = without_small(trace, copied_rows) if copied_rows else trace
+    plan, nic, count = plan_of(point, left), _Nic.of(point), len(trace.batches)
+    foreign = _foreign(left, plan)
+    pools = plan.with_owner_tables(owner)
+    traffic = foreign.bytes_of(
+        wire_of(nic.config, left.model.width), [table.pool for table in pools.tables], nic.sets,
+        nic.config.remote_cache_ways)
+    found, number = [], iter(range(len(plan.tables)))
+    for table, rows in enumerate(trace.model.rows):
+        values = dict.fromkeys(_TABLE, 0.0)
+        pool = "copied"
+        if rows > copied_rows:
+            at = next(number)
+            pool = pools.tables[at].pool.name.lower()
+            values = {name: float(each[at]) / count for name, each in zip(_TABLE, (
+                foreign.bags, foreign.keys, foreign.rows, traffic.requester_bytes,
+                traffic.owner_bytes))}
+        found.append({"table": table, "pool": pool, **values})
+    return found, _busiest(left, pools, foreign, traffic)
+
+
+_TABLE = ("foreign_bags", "foreign_keys", "distinct_foreign_rows", "requester_bytes", "owner_bytes")
+
+
+def _busiest(trace: Trace, plan: ShardPlan, foreign: ForeignBags, traffic: PoolBytes) -> dict:
+    """Return the busiest direction of the busiest node, per mini-batch.
+
+    The bytes of a table are split over pairs of nodes like its foreign bags in the measured
+    mini-batches; a vector returns for each request.
+    """
+    nodes, size = plan.nodes, 4 * trace.model.width + 2
+    owner = plan.owner_pooled > 0
+    bags = np.sum([_pairs(trace, plan, number) for number in range(len(trace.measured))], axis=0)
+    total = np.maximum(bags.sum(axis=(0, 1)), 1)
+    answered = size * np.where(owner, foreign.bags, traffic.missed_rows)
+    asked = np.where(owner, traffic.owner_bytes, traffic.requester_bytes) - answered
+    asks, answers = ((bags * each / total).sum(axis=2) / len(trace.batches)
+                     for each in (asked, answered))
+    moved = np.array([asks.sum(axis=1) + answers.sum(axis=0),
+                      asks.sum(axis=0) + answers.sum(axis=1)])
+    way, node = np.unravel_index(moved.argmax(), (2, nodes))
+    return {"node": int(node), "direction": ("out", "in")[way], "bytes": float(moved.max())}
+
+
+def least_vectors(point: Fields, trace: Trace, number: int, owner: tuple[int, ...],
+                  copied_rows: int = 0) -> int:
+    """Return a lower bound of the vectors that reach a node over the network in a measured
+    mini-batch, for the node that receives the most.
+
+    They are the foreign bags of the tables ``owner``, and the distinct foreign rows of other tables
+    that exceed the remote cache. The parameters are those of :func:`tables_of`.
+    """
+    left = without_small(trace, copied_rows) if copied_rows else trace
+    nic = _Nic.of(point)
+    bags, rows = _arriving(left, plan_of(point, left).with_owner_tables(owner), number)
+    cached = nic.sets * nic.config.remote_cache_ways
+    return int((bags + np.maximum(rows - cached, 0)).max())
+
+
+@of_trace
+def _arriving(trace: Trace, plan: ShardPlan, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return, for each requester, the foreign bags of owner-pooled tables and the distinct foreign
+    rows of other tables: int64 ``[nodes]``."""
+    owner = plan.owner_pooled > 0
+    return tuple(_pairs(trace, plan, number, name)[:, :, of].sum(axis=(1, 2))
+                 for name, of in (("bags", owner), ("distinct", ~owner)))
+
+
+def _pairs(trace: Trace, plan: ShardPlan, number: int, name: str = "bags") -> np.ndarray:
+    """Return a member of `host.systems.tally.Counts` of a measured mini-batch, without own tables:
+    int64 ``[requester, owner, tables]``."""
+    tally, nodes = tally_of(trace, number, plan.nodes), plan.nodes
+    found = np.zeros((nodes, nodes, len(plan.tables)), np.int64)
+    for table, of in enumerate(plan.tables):
+        if of.kind == DescriptorKind.REPLICATED:
+            continue
+        each = (getattr(tally.counts, name)[:, table, None] if of.owners == 1 else
+                getattr(tally.hashed(of.owners), name)[:, table])
+        found[:, of.owner:of.owner + of.owners, table] = each
+    found[range(nodes), range(nodes)] = 0
+    return found
+
+
+@of_trace
+def slots_of(trace: Trace, owner: tuple[int, ...], copied_rows: int = 0) -> int:
+    """Return the most slots of a sample in tables of more than ``copied_rows`` rows: a slot per key
+    or empty bag, and per bag of the tables ``owner``, numbered without copied tables."""
+    found, kept = 0, np.array(trace.model.rows) > copied_rows
+    for batch in trace.batches:
+        slots = np.maximum(batch.samples.bag_lengths[:, kept], 1)
+        slots[:, list(owner)] = 1
+        found = max(found, int(slots.sum(axis=1).max()))
+    return found
+
+
+@of_trace
+def segments_of(trace: Trace, plan: ShardPlan) -> int:
+    """Return the most segments of a sample's bags in the owner-pooled tables of ``plan``."""
+    return max(int(segments_of_samples(batch.samples, plan).max()) for batch in trace.batches)

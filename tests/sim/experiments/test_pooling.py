@@ -1,0 +1,194 @@
+"""Pool place of each table at a point: the choice, its NICs, and the search for it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from host.systems import EnTuning
+from sim import api
+from sim.evaluation.en import (
+    EmberNic,
+    EnSearch,
+    deliveries,
+    en_nic,
+    least_times,
+    link_bounds,
+    owner_pooled,
+)
+from sim.evaluation.nic_run import run_nics
+from sim.evaluation.placing import nic_us
+from sim.evaluation.point import Point
+from sim.evaluation.pooling import owner_tables, slots_of, tables_of
+from sim.evaluation.search import Site
+from sim.evaluation.trace import plan_of
+from sim.job.options import RunOptions
+
+BAGS = {"dataset": "multi_hot", "nodes": 4, "mini_batch": 64, "warmup": 2, "measured": 4,
+        "software": "tuned_h100", "gpu": "gpu_h100", "link": "pcie_h100", "rdma": True,
+        "in_flight": 4, "local_cache": None, "remote_cache": None}
+POINT = Point.named("en", **BAGS)
+POOLED = EnTuning(ring=False, reads=True, deliver="pooled", pool="auto")
+
+
+@pytest.fixture(scope="module")
+def site():
+    return Site.of(POINT)
+
+
+def test_tables_of_bags_pool_at_their_owner(site):
+    owner = owner_tables(POINT, site.trace, "auto")
+    assert owner == (2, 3, 4)  # tables of several keys per bag, and of many rows
+    assert owner_tables(POINT, site.trace, "owner") == tuple(range(8))
+    assert owner_tables(POINT, site.trace, "requester") == ()
+    # Tables whose rows are hashed, and one node.
+    assert owner_tables(POINT.changed(placement="row"), site.trace, "owner") == ()
+    alone = POINT.changed(nodes=1)
+    assert owner_tables(alone, Site.of(alone).trace, "owner") == ()
+    # Copies of tables of at most 100,000 rows leave tables 0, 1, 2, 3 and 6.
+    assert owner_tables(POINT, site.trace, "auto", 100_000) == (2, 3)
+    one_hot = Point.named("en", dataset="kaggle", nodes=2, mini_batch=64, warmup=2, measured=2)
+    assert owner_tables(one_hot, Site.of(one_hot).trace, "auto") == ()
+
+
+def test_traffic_of_a_table_is_counted_bag_by_bag(site):
+    owner = (2, 3, 4)
+    plan = plan_of(POINT, site.trace)
+    tables, busiest = tables_of(POINT, site.trace, owner)
+    foreign = np.zeros((2, 8))
+    for batch in site.trace.batches:
+        for node, share in enumerate(batch.samples.shares(4)):
+            lengths = share.bag_lengths * [table.owner != node for table in plan.tables]
+            foreign += (lengths > 0).sum(axis=0), lengths.sum(axis=0)
+    count = len(site.trace.batches)
+    assert [row["pool"] for row in tables] == [
+        "owner" if number in owner else "requester" for number in range(8)]
+    assert [row["foreign_bags"] for row in tables] == (foreign[0] / count).tolist()
+    assert [row["foreign_keys"] for row in tables] == (foreign[1] / count).tolist()
+    assert all(row["owner_bytes"] < row["requester_bytes"] for row in tables[2:5])
+    used = sum(row[f"{row['pool']}_bytes"] for row in tables)
+    assert used / 4 < busiest["bytes"] < used and busiest["direction"] in ("in", "out")
+    # Looking up every row sends more, and placements are judged by the busiest link.
+    assert tables_of(POINT, site.trace, ())[1]["bytes"] > 2 * busiest["bytes"]
+    assert nic_us(site, 0, "auto") == busiest["bytes"] / 12_500
+    copied, _ = tables_of(POINT, site.trace, (2, 3), 100_000)
+    assert [row["pool"] for row in copied] == [
+        "requester", "requester", "owner", "owner", "copied", "copied", "requester", "copied"]
+
+
+@pytest.mark.parametrize("deliver", ["pooled", "unique", "interaction"])
+def test_nics_pool_foreign_bags_and_leave_own_bags_to_the_gpu(site, deliver):
+    tuning = replace(POOLED, deliver=deliver)
+    times = en_nic(site, tuning).times[0]
+    own = deliveries(POINT, site.trace, 0, owner_pooled(site, tuning))
+    plan, keys, bags = plan_of(POINT, site.trace), [], []
+    for batch in site.trace.measured:
+        for node, share in enumerate(batch.samples.shares(4)):
+            lengths = share.bag_lengths[:, [table for table in (2, 3, 4)
+                                            if plan.tables[table].owner == node]]
+            keys.append(lengths.sum())
+            bags.append((lengths > 0).sum())
+    if deliver == "interaction":  # the NIC takes every bag
+        assert times.own_rows == times.own_bags == 0
+    else:
+        assert 0 < times.own_rows <= max(keys) and 0 < times.own_bags <= max(bags)
+        assert (times.own_rows, times.own_bags) == (own[0].own_rows, own[0].own_bags)
+    assert times.launches >= times.pooled_launches > 0
+    assert times.pooled_rows > times.pooled_bags > 10
+    link = link_bounds(site, owner_pooled(site, tuning))[0]
+    least = least_times(site.trace.model, tuning, own[0], 16, link)
+    assert least.interval_us >= link > 0
+    assert least.interval_us <= times.interval_us and least.service_us <= times.service_us
+    assert 0 < least.delivered_bytes <= times.delivered_bytes
+    rows = en_nic(site, replace(tuning, pool="requester"))
+    assert rows.times[0].pooled_bags == rows.times[0].own_bags == 0
+    assert rows.traffic["total"]["bytes"] > 1.5 * en_nic(site, tuning).traffic["total"]["bytes"]
+
+
+def test_own_bags_take_no_time_in_a_run_of_an_evaluation(site):
+    """The step charges the GPU for them."""
+    options = RunOptions.of(
+        model="multi_hot", nodes=4, mini_batch=64, samples=384, in_flight=1, fidelity="model",
+        settings=("interaction=false",), gpu="gpu_h100", owner_tables=tuple(range(8)))
+    free = run_nics(options, site.trace.batches)
+    # A slow GPU pools own bags before the NIC answers.
+    timed = run_nics(options.with_fields(owner_tables=None, pool="owner"), site.trace.batches)
+    assert free.pooled_bags < timed.pooled_bags or free.pooled_launches < timed.pooled_launches
+    assert sum(free.pooled_rows) == sum(timed.pooled_rows) - sum(
+        lengths.sum() for batch in site.trace.batches for node, share in enumerate(
+            batch.samples.shares(4)) for lengths in [share.bag_lengths[:, [
+                table.owner == node for table in plan_of(POINT, site.trace).tables]]])
+    assert all(a.us <= b.us for a, b in zip(free.records, timed.records))
+
+
+@pytest.mark.thorough
+def test_own_bags_without_time_have_the_bits_of_the_reference():
+    from sim.run.run import run
+    result = run(RunOptions.of(config="tiny", model="multi_hot", nodes=2, mini_batch=16,
+                               samples=64, owner_tables=(1, 2, 4)))
+    assert result["bit_identical"] and result["bags"]["own"] == 0 < result["bags"]["foreign"]
+
+
+SLOW = {"scaled": (("ethernet_100g_switch.bandwidth_gbit_s", 0.05),)}
+"""With little bandwidth, rows of bags are the bottleneck."""
+
+
+def test_the_search_pools_where_it_is_faster():
+    slow = POINT.changed(**SLOW, fixed=("copied_rows=0", "deliver=pooled", "threads=1"))
+    built, _ = slow.kind.at(Site.of(slow))
+    assert built.tuning.pool == "auto" and not built.tuning.ring
+    assert "3 of 8 tables pool at the owner" in built.notes
+    at_requester = slow.changed(fixed=(*slow.system.fixed, "pool=requester"))
+    rows, _ = at_requester.kind.at(Site.of(at_requester))
+    assert rows.tuning.pool == "requester" and rows.interval_us > 1.5 * built.interval_us
+
+
+def test_the_papers_systems_pool_where_it_is_faster():
+    fs = Point.named("lc+rc", BAGS | SLOW | {"measured": 2}, batching="file")
+    pooled, nic = fs.kind.at(Site.of(fs))
+    assert pooled.tuning.pool == "auto" and nic.times[0].pooled_bags > 0
+    assert "3 of 8 tables pool at the owner" in pooled.notes
+    fixed = fs.changed(fixed=("pool=requester",))
+    rows, nic = fixed.kind.at(Site.of(fixed))
+    assert rows.interval_us > 1.5 * pooled.interval_us and nic.times[0].pooled_bags == 0
+
+
+def test_tables_without_bags_have_the_same_options():
+    point = Point.named("en", dataset="kaggle", nodes=2, mini_batch=32, warmup=2, measured=2,
+                        software="tuned", fixed=("pool=auto",))
+    assert isinstance(point.kind, EmberNic)
+    options = EnSearch(Site.of(point), True).options()
+    assert {option.pool for option in options} == {"requester"} and any(
+        option.ring for option in options)
+
+
+def test_training_pools_at_the_requester():
+    training = BAGS | {"in_flight": None}
+    point = Point.named("en", training, workload="training")
+    assert {each.pool for each in EnSearch(Site.of(point), True).options()} == {"requester"}
+    with pytest.raises(ValueError, match="consistent options in training"):
+        Point.named("en", training, workload="training", fixed=("pool=auto",))
+    with pytest.raises(ValueError, match="pool must be requester in training, not 'auto'"):
+        Point.named("fs", training, workload="training", fixed=("pool=auto",))
+
+
+def test_slots_of_a_sample_count_bags_once(site):
+    lengths = np.concatenate([np.maximum(batch.samples.bag_lengths, 1)
+                              for batch in site.trace.batches])
+    assert slots_of(site.trace, ()) == lengths.sum(axis=1).max()
+    assert slots_of(site.trace, (2, 3)) == (lengths.sum(axis=1) - lengths[:, 2]
+                                            - lengths[:, 3] + 2).max()
+
+
+def test_a_comparison_lists_the_tables():
+    result = api.compare(model="multi_hot", cluster="h100", nodes=4, mini_batch=64, measured=2,
+                         placement="even", system=["bl-tuned", "fs"], fixed=["pool=owner"])
+    rows = {row["system"]: row for row in result["systems"]}
+    assert rows["bl-tuned"]["tables"] is rows["bl-tuned"]["busiest"] is None
+    assert {table["pool"] for table in rows["fs"]["tables"]} == {"owner"}
+    assert set(rows["fs"]["tables"][0]) == {
+        "table", "pool", "foreign_bags", "foreign_keys", "distinct_foreign_rows",
+        "requester_bytes", "owner_bytes"}
+    assert rows["fs"]["busiest"]["bytes"] > 0
+    assert "8 of 8 tables pool at the owner" in rows["fs"]["options"]
+    assert f"{rows['fs']['busiest']['bytes']:,.0f} B on the busiest link" in rows["fs"]["options"]
