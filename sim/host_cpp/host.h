@@ -407,7 +407,8 @@ private:
     // Bags of owner-pooled tables. Reference: sim.node.bags.Bags.
     void take_bags(const Taken& kept, double now) {
         BagList bags{{kept.head.step, {}, {}}, {}};
-        if (kept.beats - 1 > (kept.head.count + RECORDS_PER_BEAT - 1) / RECORDS_PER_BEAT)
+        const uint64_t words = kept.head.count;
+        if (!words || kept.beats - 1 > (words + RECORDS_PER_BEAT - 1) / RECORDS_PER_BEAT)
             return answers.fail(Fault::COUNT, kept.head.opcode);
         if (!read_bags(kept.records, config_.held, config_.tables, config_.owner_bags, bags))
             return answers.fail(Fault::BAGS, kept.head.step);

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from host.wire.packets import header_beat, parse_header, payload_records, record
 from host.wire.rows import row_answers
 from rtl.config import preset
 from rtl.formats import DescriptorKind, Opcode, PoolPlace
+from sim.host_cpp.node import CompiledNode
 from sim.job.faults import Windows
 from sim.nic.ports import BEAT_WORDS, DATA_WORDS, LAST_BIT, with_framing
 from sim.node.delivery import Delivery
@@ -62,17 +64,19 @@ def steps_of(model: Model, plan: ShardPlan, counts: Sequence[int] = COUNTS) -> l
 
 
 class Host:
-    """The host of `NODE`, and the packets between it and its NIC."""
+    """The host of `NODE`, in Python or ``compiled``, and the packets between it and its NIC."""
 
     def __init__(self, model: Model, plan: ShardPlan, steps: Sequence[Step], slots: int = 0,
-                 in_flight: int = 4, gpu: GpuProfile = GPU):
+                 in_flight: int = 4, gpu: GpuProfile = GPU, compiled: bool = False):
         self.edge = Edge("host_tx", "host_rx")
-        self.node = Node(
+        pcie = load_profile("pcie_gen3x16", PcieProfile)
+        delivery = Delivery(completion_slots=slots, plan=plan, own_pooling=model.nic_pooling)
+        self.node: Any = CompiledNode(
+            NODE, self.edge, CONFIG, model, SEED, pcie, gpu,  # type: ignore[arg-type]
+            in_flight, delivery=delivery) if compiled else Node(
             NODE, self.edge, CONFIG,  # type: ignore[arg-type]
-            row_answers(model, SEED, NODE, CONFIG.host_payload_beats), model.width,
-            load_profile("pcie_gen3x16", PcieProfile), gpu, in_flight,
-            delivery=Delivery(completion_slots=slots, plan=plan, own_pooling=model.nic_pooling),
-            read=partial(row_values, model, SEED))
+            row_answers(model, SEED, NODE, CONFIG.host_payload_beats), model.width, pcie, gpu,
+            in_flight, delivery=delivery, read=partial(row_values, model, SEED))
         self.cycle = self._read = 0
         for step in steps:
             self.node.submit(step, 0.0)
@@ -121,7 +125,8 @@ def foreign_lists(rng: Random, tables: Sequence[int], count: int) -> list[BagLis
     ((0,), 0, 0.0), ((1,), 4, 0.0), ((0, 2), 2, 0.0), ((1, 2), 8, 0.3), ((0, 1, 2), 0, 0.0),
     ((0, 1, 2), 2, 0.0)])
 @pytest.mark.parametrize("pooling", ["sum", "mean"])
-def test_answers_are_those_of_requester_pooling(pools, slots, refuse, pooling):
+@pytest.mark.parametrize("compiled", [False, True], ids=["python", "compiled"])
+def test_answers_are_those_of_requester_pooling(pools, slots, refuse, pooling, compiled):
     model, plan = model_of(16, pooling), plan_of(pools)
     steps = steps_of(model, plan)
     rng = Random(f"{pools} {slots} {pooling}")
@@ -129,17 +134,15 @@ def test_answers_are_those_of_requester_pooling(pools, slots, refuse, pooling):
     lists = foreign_lists(rng, held, 12) if held else []
     nic = ScriptedNic(model, steps, Delivery(completion_slots=slots), rng, refuse=refuse,
                       lists=lists)
-    host = Host(model, plan, steps, slots, in_flight=min(4, slots or 4))
+    host = Host(model, plan, steps, slots, min(4, slots or 4), compiled=compiled)
     nic.take(host.sent())
     turns = 0
-    counts = host.node.bags
-    assert counts is not None
-    while len(host.node.finished) < len(COUNTS) or nic.asked or counts.lists < len(lists):
+    while len(host.node.finished) < len(COUNTS) or nic.asked or host.node.bags.lists < len(lists):
         host.turn(nic.some(), rng.choice([1, 40, 300]))
         nic.take(host.sent())
         assert (turns := turns + 1) < 5000
     assert host.node.unanswered == 0 and not host.node.lacking and not host.node.queries_waiting
-    own = 0
+    own, counts = 0, host.node.bags
     for step in steps:
         share = slice(*step.shares[NODE:NODE + 2])
         answered = [step.first + at not in nic.refused for at in range(share.start, share.stop)]
@@ -180,10 +183,11 @@ def test_a_step_is_judged_with_its_own_bags(pools):
 
 @pytest.mark.parametrize(("owners", "slots"), list(product(
     [(NODE, NODE, NODE), (NODE, None, NODE), (None, None, None)], [0, 2])))
-def test_a_share_with_own_bags_only_is_answered_without_its_nic(owners, slots):
+@pytest.mark.parametrize("compiled", [False, True], ids=["python", "compiled"])
+def test_a_share_with_own_bags_only_is_answered_without_its_nic(owners, slots, compiled):
     model, plan = model_of(16), plan_of((0, 1, 2), owners)
     steps = steps_of(model, plan)
-    host = Host(model, plan, steps, slots, in_flight=2)
+    host = Host(model, plan, steps, slots, in_flight=2, compiled=compiled)
     assert host.node.unanswered == sum(step.shares[NODE + 1] - step.shares[NODE] for step in steps)
     for _ in range(400):
         host.turn([], 300)
@@ -201,14 +205,15 @@ def test_a_share_with_own_bags_only_is_answered_without_its_nic(owners, slots):
     assert host.node.progress == steps[-1].ends[NODE]
 
 
-def test_a_share_ends_when_its_nic_and_its_kernel_have_answered():
+@pytest.mark.parametrize("compiled", [False, True], ids=["python", "compiled"])
+def test_a_share_ends_when_its_nic_and_its_kernel_have_answered(compiled):
     """A slow kernel delays the end of a share; a fast one does not."""
     model, plan = model_of(16), plan_of((0,))
     ends = []
     for gpu in (GPU, replace(GPU, launch_us=400.0)):
         step = steps_of(model, plan, [9])[0]
         nic = ScriptedNic(model, [step], Delivery(), Random(1))
-        host = Host(model, plan, [step], gpu=gpu)
+        host = Host(model, plan, [step], gpu=gpu, compiled=compiled)
         nic.take(host.sent())
         for _ in range(300):
             host.turn(nic.some(), 40)
@@ -233,11 +238,12 @@ def test_a_silent_gpu_pools_nothing():
 
 
 @pytest.mark.parametrize("pools", [(1,), (0, 1)])
-def test_packets_of_queries_cut_no_bag(pools):
+@pytest.mark.parametrize("compiled", [False, True], ids=["python", "compiled"])
+def test_packets_of_queries_cut_no_bag(pools, compiled):
     model = replace(model_of(16), bags=((1, 1), (0, 200), (0, 6)))
     plan = plan_of(pools)
     steps = steps_of(model, plan, [40])
-    host = Host(model, plan, steps)
+    host = Host(model, plan, steps, compiled=compiled)
     nic = ScriptedNic(model, steps, Delivery(), Random(2))
     found, cut = [], 0
     for _ in range(200):
@@ -274,8 +280,11 @@ def bags_of(tables=(0,), lengths=(1,), rows=(0,), landings=(0,)) -> BagList:
                                      "but 1 are left"),
     (bag_words(bags_of()), 9, "sent its host a packet of opcode 0x32 whose count does not fit"),
     (bag_words(bags_of()), 0, "sent its host a packet of opcode 0x32 whose count does not fit")])
-def test_a_list_that_violates_the_protocol(words, count, message):
-    host = Host(model_of(16), plan_of((0, 1)), [])
+@pytest.mark.parametrize("compiled", [False, True], ids=["python", "compiled"])
+def test_a_list_that_violates_the_protocol(words, count, message, compiled):
+    host = Host(model_of(16), plan_of((0, 1)), [], compiled=compiled)
+    if compiled and count is None:
+        message = "a list of bags of step 0 with a bag that is not whole, or not this node's"
     packet = np.concatenate((header_beat(Opcode.BAG_LISTS, node=NODE, step=0, count=len(
         words) if count is None else count), records_to_beats(words)))
     with pytest.raises(ProtocolError, match=re.escape(message)):
