@@ -1,4 +1,4 @@
-"""Search of the bag pool: the words of a bag follow each other in one packet, bags keep their
+"""Proof of the bag pool: the words of a bag follow each other in one packet, bags keep their
 order, and each packet closes once, with whole bags, for a reason.
 
 There are two destinations, and three buffers of six words. Bags of 2 to 6 words, in segments of one
