@@ -22,7 +22,8 @@ from sim.evaluation.point import Point
 from sim.evaluation.store import Store
 from sim.evaluation.systems import FULL, canonical, fixed_for, system_of
 
-__all__ = ["METRICS", "Counts", "Request", "formed_best", "hashes_of", "row_of"]
+__all__ = ["METRICS", "Counts", "Request", "choices", "formed_best", "hashes_of", "options_of",
+           "row_of"]
 
 _BEATS = 5_000_000
 """Beats (16 values) of the vectors that NICs look up in a run, about: workloads of many or long
@@ -203,13 +204,22 @@ def row_of(name: str, point: Point, memory: int, runs: Store | None = None) -> d
         "network_bytes_per_sample": traffic / found["mini_batch"],
         "gpu_memory_bytes": max(own.held),
         "samples_per_second": found["samples_per_second"],
-        "options": _options(name, found, own), "why": None}
+        "options": options_of(name, own), "why": None}
 
 
-def _options(name: str, found: dict, own: Placed) -> list[str]:
-    """Return the chosen options and remarks of a system in words, the placement last."""
-    placement = own.point.cluster.placement
-    return [f"{found['in_flight']} in flight", f"{found['per_graph']} per graph",
-            *found["notes"][len(own.site.trace.notes):],
+def options_of(name: str, own: Placed) -> list[str]:
+    """Return the chosen options and remarks of a system in words, the placement last.
+
+    ``name``: system, as requested. ``own``: the system, which can be built.
+    """
+    placement, built = own.point.cluster.placement, own.built
+    assert built is not None
+    return [f"{built.in_flight} in flight", f"{built.per_graph} per graph",
+            *(own.nic.notes if own.nic else ()), *built.notes,
             *([_FORMED[own.point.workload.batching == "file"]] if name.lower() == FULL else []),
             f"placement {placement if placement in PLACEMENTS else 'as given'}"]
+
+
+def choices(rows: Sequence[dict]) -> list[str]:
+    """Return a line for each row of a system: its options, or the reason why it cannot be built."""
+    return [f"{row['system']}: {row['why'] or '; '.join(row['options'])}" for row in rows]
