@@ -35,8 +35,8 @@ class Chosen:
 def chosen(search: Chosen, runs: Store | None = None) -> dict:
     """Search the placement and the options at the largest mini-batch that the samples fill.
 
-    All mini-batches of the system then have them: rows, their copies and kernels that stay on a GPU
-    do not change from one mini-batch to the next.
+    All mini-batches of the system then have this placement and the same copies of tables. The
+    other options of the other mini-batches are searched again, because each size has its graph.
 
     ``runs``: store of NIC runs that points share, or None.
 

@@ -55,6 +55,7 @@ def serve(setting: Setting, systems: Sequence[str], loads: Sequence[float] | Non
 
     ``systems``: for each ``system`` the ``options`` chosen at ``mini_batch``, or ``why`` it cannot
     be built, see :func:`sim.serving.chosen.chosen`. The search runs NICs in fidelity ``model``.
+    ``notes`` contain the options of the other mini-batches.
 
     ``mini_batches``: for each ``system``, ``mini_batch`` and ``graph`` (whether the graph algorithm
     formed it) ``service_us``, ``interval_us``, ``samples_per_second`` and ``per_sample``, see
@@ -82,8 +83,8 @@ def serve(setting: Setting, systems: Sequence[str], loads: Sequence[float] | Non
                      Store(folder / "options", sources_of(Chosen)), jobs=jobs,
                      progress=tell.part(0))
     rows = [outcome.metrics for outcome in searches.values() if outcome.metrics]
-    points = {row["system"]: points_of(setting, row["system"], **row["fields"])
-              for row in rows if row["fields"]}
+    points = {row["system"]: points_of(setting, row["system"], searched=row["mini_batch"],
+                                       **row["fields"]) for row in rows if row["fields"]}
     found = sweep([point for each in points.values() for point in each],
                   partial(measured, runs=runs), store, jobs=jobs,
                   progress=tell.part(1), order=in_turn, effort=effort)

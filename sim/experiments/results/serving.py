@@ -96,8 +96,8 @@ def method(rows: Sequence[Mapping]) -> list[str]:
                       for row in rows)
     return [f"Serving: mini-batches that each system chooses from, in samples: {sizes}. At least "
             f"{rows[0]['requests']:,} requests are measured at each load. Each system has the "
-            "placement and options of the search at the larger mini-batch, with one mini-batch "
-            "per graph and without a search of the mini-batches in flight.",
+            "placement and copies of tables of the search at the larger mini-batch, with one "
+            "mini-batch per graph and at most 16 in flight. Its options follow.",
             *(f"Served {place_of(row)}: {'; '.join(choices(row['systems']))}." for row in rows)
             ] if rows else []
 
