@@ -127,7 +127,7 @@ def serve(options: ServeOptions, **watch: Any) -> dict:
     -------
     dict
         ``schema``, ``version``, ``numpy``, ``blas``, ``profiles``, ``options``, ``source``,
-        ``notes``, ``mini_batches``, ``loads``, ``slos``, ``failed``, see
+        ``notes``, ``systems``, ``mini_batches``, ``loads``, ``slos``, ``failed``, see
         :func:`sim.serving.serve.serve`.
 
     Raises ``ValueError``, ``TypeError`` and ``OSError``.

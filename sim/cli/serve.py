@@ -13,12 +13,13 @@ __all__ = ["serve"]
 @command(ServeOptions)
 def serve(given: dict[str, Any], shown: Shown) -> None:
     """Show latency under load, and the load that each system serves within a p99."""
+    from sim.evaluation.compared import choices
     from sim.serving.table import serve_tables
 
     with PointBar(shown.console) as progress:
         result = shown.result(api.serve(**given, progress=progress))
     for table in serve_tables(result):
         shown.console.print(table)
-    for note in result["notes"]:
+    for note in (*choices(result["systems"]), *result["notes"]):
         shown.console.print(note, highlight=False, markup=False, soft_wrap=True)
     shown.end([f"{failed['what']}: {failed['error']}" for failed in result["failed"]])

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from gen.base.files import write_whole
-from sim.compare.table import choices, heading
+from sim.compare.table import heading
 from sim.compare.words import ABOUT, OPTIONS, RESOURCES, used
+from sim.evaluation.compared import choices
 from sim.files.outputs import write_json
 from sim.page.chart import Axis, Chart, Panel, Series, colour_of
 from sim.page.content import Column, Figure, Page, Section, Table, Text
@@ -69,8 +70,8 @@ def _page(result: dict, charts: list[Chart], command: str) -> Page:
                               "memory: rows, copies of rows and MLPs of the fullest node. "
                               "1 GB is 1e9 bytes.")]),
          Section("Chosen options", [
-             Text(choices(result), bullets=True),
-             Table(["option", "meaning"], used(OPTIONS, choices(result)))]),
+             Text(choices(result["systems"]), bullets=True),
+             Table(["option", "meaning"], used(OPTIONS, choices(result["systems"])))]),
          *([Section("Notes", [Text(result["notes"], bullets=True)])] if result["notes"] else [])],
         _setting(result))
 

@@ -2,7 +2,7 @@
 
 from rich.table import Table
 
-__all__ = ["choices", "compare_table", "heading"]
+__all__ = ["compare_table", "heading"]
 
 
 def compare_table(result: dict) -> Table:
@@ -30,9 +30,3 @@ def heading(result: dict) -> str:
     return (f"{result['model']}, {result['nodes']} nodes of {result['cluster']}"
             f"{f' with {gpus} GPUs each' * (gpus > 1)}, mini-batches of "
             f"{result['mini_batch']:,} samples, {result['workload']}")
-
-
-def choices(result: dict) -> list[str]:
-    """Return a line for each system: its options, or the reason why it cannot be built."""
-    return [f"{row['system']}: {row['why'] or '; '.join(row['options'])}"
-            for row in result["systems"]]

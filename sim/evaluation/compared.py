@@ -1,6 +1,6 @@
 """Systems of one workload, cluster and mini-batch, each measured with its best options."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
@@ -23,7 +23,8 @@ from sim.evaluation.pooling import owner_tables, tables_of
 from sim.evaluation.store import Store
 from sim.evaluation.systems import FULL, canonical, fixed_for, system_of
 
-__all__ = ["METRICS", "Counts", "Request", "formed_best", "hashes_of", "row_of"]
+__all__ = ["METRICS", "Counts", "Request", "choices", "formed_best", "hashes_of", "options_of",
+           "row_of"]
 
 _BEATS = 5_000_000
 """Beats (16 values) of the vectors that NICs look up in a run, about: workloads of many or long
@@ -207,7 +208,7 @@ def row_of(name: str, point: Point, memory: int, runs: Store | None = None) -> d
         "network_bytes_per_sample": traffic / found["mini_batch"],
         "gpu_memory_bytes": max(own.held),
         "samples_per_second": found["samples_per_second"],
-        "options": _options(name, found, own, tables), "why": None} | tables
+        "options": options_of(name, own, tables), "why": None} | tables
 
 
 def _tables(own: Placed) -> dict:
@@ -222,15 +223,23 @@ def _tables(own: Placed) -> dict:
     return {"tables": tables, "busiest": busiest}
 
 
-def _options(name: str, found: dict, own: Placed, traffic: dict) -> list[str]:
+def options_of(name: str, own: Placed, traffic: Mapping | None = None) -> list[str]:
     """Return the chosen options and remarks of a system in words, the placement last.
 
-    ``traffic``: result of :func:`_tables`.
+    name: system, as requested. own: the system, which can be built. traffic: its traffic by table,
+    ``tables`` and ``busiest`` of a row, for the bytes of the busiest link.
     """
-    placement = own.point.cluster.placement
-    return [f"{found['in_flight']} in flight", f"{found['per_graph']} per graph",
-            *found["notes"][len(own.site.trace.notes):],
-            *([f"{traffic['busiest']['bytes']:,.0f} B on the busiest link"] if any(
-                table["pool"] == "owner" for table in traffic.get("tables", ())) else []),
+    placement, built = own.point.cluster.placement, own.built
+    assert built is not None
+    pooled = any(table["pool"] == "owner" for table in (traffic or {}).get("tables", ()))
+    return [f"{built.in_flight} in flight", f"{built.per_graph} per graph",
+            *(own.nic.notes if own.nic else ()), *built.notes,
+            *([f"{traffic['busiest']['bytes']:,.0f} B on the busiest link"]
+              if traffic and pooled else []),
             *([_FORMED[own.point.workload.batching == "file"]] if name.lower() == FULL else []),
             f"placement {placement if placement in PLACEMENTS else 'as given'}"]
+
+
+def choices(rows: Sequence[dict]) -> list[str]:
+    """Return a line for each row of a system: its options, or the reason why it cannot be built."""
+    return [f"{row['system']}: {row['why'] or '; '.join(row['options'])}" for row in rows]

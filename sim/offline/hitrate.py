@@ -152,14 +152,14 @@ def hitrate(sizes: Sequence[int] | None = None, *, data: str | tuple[str, ...] |
         lookups += len(batch.rows)
         unique += len(keys)
         progress(done)
-        if batch_number >= warmup and live is not None and live.due():
-            live.write(result())
         if (signal := stop()) is not None:
             if batch_number < warmup:
                 left_out, lookups, unique = done, 0, 0
                 for cache in caches:
                     cache.restart()
             return result(interrupted=signal)
+        if batch_number >= warmup and live is not None and live.due():
+            live.write(result())
     if batch_number < warmup and warmup:
         raise ValueError(f"warmup must be less than the mini-batches of the input, "
                          f"{batch_number + 1}, not {warmup!r}")

@@ -25,7 +25,8 @@ def setting_of(case: Case) -> Setting:
     return Setting(
         dataset=of.dataset, data=of.data, format=of.format, seed=of.seed, fidelity=case.fidelity,
         sizes=(max(1, case.mini_batch // _SMALLER), case.mini_batch), requests=_REQUESTS,
-        candidates=candidates_of(of.dataset, of.data), **{
+        candidates=candidates_of(of.dataset, of.data),
+        gpu_memory_bytes=case.systems[0].memory, **{
             name: getattr(cluster, name) for name in (
                 "nodes", "software", "gpu", "link", "network", "gpus", "nics", "inside", "rdma")})
 

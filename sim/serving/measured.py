@@ -12,12 +12,11 @@ from host.systems import Stage, Step, schedule
 from sim.evaluation.fields import Workload, devices_of, model_of
 from sim.evaluation.forming import FILE_ORDER, Forming
 from sim.evaluation.measure import busy_us, measure_system
-from sim.evaluation.nic import cache_rows, reaching
 from sim.evaluation.point import Point
 from sim.evaluation.search import Site
 from sim.evaluation.store import Store
 from sim.evaluation.systems import canonical, system_of
-from sim.evaluation.trace import FewSamplesError, nic_plan_of, trace_of
+from sim.evaluation.trace import FewSamplesError
 
 __all__ = ["COSTS", "WINDOW", "MiniBatches", "finished_us", "measured", "point_of"]
 
@@ -40,14 +39,15 @@ _WARMUP_SAMPLES = 2048
 def point_of(mini_batch: int, graph: bool, system: str, **fields: Any) -> Point:
     """Return the point of mini-batches of that many samples, formed by the graph algorithm or in
     order of arrival; ``fields``: fields of a :class:`Point`; fields that the system does not have
-    are ignored. GPUs compute an interaction that NICs cannot.
+    are ignored. Caches have the rows of the preset. GPUs compute an interaction that NICs cannot.
 
     Raises ``ValueError`` as a point does.
     """
     warmup = WINDOW * max(1, ceil(_WARMUP_SAMPLES / (WINDOW * mini_batch)))
     own = system_of(canonical(system)[0]).for_model(
         model_of(fields.get("dataset", Workload.dataset)), "inference")
-    return Point.named(**own, common=fields, mini_batch=mini_batch, warmup=warmup,
+    return Point.named(**own, common={"local_cache": None, "remote_cache": None} | fields,
+                       mini_batch=mini_batch, warmup=warmup,
                        measured=_MEASURED, batching="graph" if graph else "file")
 
 
@@ -85,17 +85,12 @@ class MiniBatches:
 def measured(point: Point, runs: Store | None = None) -> dict:
     """Measure the mini-batches of a point and return plain values.
 
-    If cache sizes are shares, the caches have the rows of the data set's reference mini-batch,
-    because a system keeps its caches when its mini-batch changes. If the trace has fewer keys, all
-    of them fit.
-
     ``applicable``, ``why``, ``mini_batch``, ``graph``, ``source``, ``notes``; and, None if not
     applicable, ``service_us``, ``least_us``, ``interval_us``, ``steps``, ``forming`` (members of
     :class:`sim.evaluation.forming.Forming`) and ``per_sample``, see `COSTS`.
     """
     try:
-        own = _with_reference_caches(point)
-        found, system = measure_system(own, Site.of(own, runs))
+        found, system = measure_system(point, Site.of(point, runs))
     except FewSamplesError:
         found, system = dict.fromkeys(_KEPT) | {
             "applicable": False, "why": "too few samples, left out", "notes": [],
@@ -138,20 +133,6 @@ def _costs(busy: Mapping[str, float], point: Point, samples: int) -> dict:
     return {"gpu_us": total("gpu"), "pcie_us": pcie, "pcie_bytes": pcie * own.bandwidth_gb_s * 1e3,
             "cpu_us": total("cpu") + total("driver", parts=cluster.all_nics),
             "nic_us": total("nic", parts=cluster.all_nics)}
-
-
-def _with_reference_caches(point: Point) -> Point:
-    """Return the point with the rows of the reference mini-batch as shares of its own trace."""
-    shares = {name: getattr(point.system, name) for name in ("local_cache", "remote_cache")}
-    if not any(shares.values()):  # None: all rows of the preset; 0: no rows
-        return point
-    base = point.changed(mini_batch=None, batching="file", window=None, warmup=Workload.warmup,
-                         measured=Workload.measured)
-    rows, _ = cache_rows(base, base.kind.nics(base), trace_of(base.workload))
-    trace = trace_of(point.workload)
-    reach = reaching(trace, nic_plan_of(point, trace))
-    return point.changed(**{name: min(1.0, (rows[name] or 0) / reach[name])
-                            for name, share in shares.items() if share and reach[name]})
 
 
 def _tuples(value: Any) -> Any:

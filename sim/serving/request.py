@@ -33,7 +33,10 @@ def request_of(found: evaluation.Setting, model: str | None, qps: Sequence[float
     """
     dataset = model or (found.sources[0][0] if found.sources else "kaggle")
     source = found.source(dataset) if found.sources else Source()
-    known = {} if cluster is None else cluster_fields(load_cluster(cluster, check_shipped))
+    known: dict[str, Any] = {}
+    if cluster is not None:
+        given = load_cluster(cluster, check_shipped)
+        known = cluster_fields(given) | {"gpu_memory_bytes": given.gpu_memory_bytes}
     fields = known | {name: value for name, value in fields.items() if value is not None}
     fields = {"candidates": candidates_of(dataset, source.data)} | fields
     setting = Setting(dataset=dataset, data=source.data, format=source.format,

@@ -1,7 +1,7 @@
 """``serve``: latency of requests at a load, and each system's highest load within a p99."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +17,7 @@ from sim.evaluation.point import Point, effort, in_turn
 from sim.evaluation.store import Outcome, Results, Store, plain
 from sim.evaluation.sweep import Parts, Progress, sweep
 from sim.files.identity import sources_of
+from sim.serving.chosen import Chosen, chosen
 from sim.serving.measured import MiniBatches, measured
 from sim.serving.search import Choice, Search
 from sim.serving.setting import LADDER, AtLoad, Setting, Within, parts, points_of
@@ -29,8 +30,8 @@ SCHEMA = "embernic/serve/1"
 _NOTHING = ("p50_us", "p99_us", "p99_9_us", "mini_batch", "window", "timeout_us",
             "mean_mini_batch", "utilisation", "requests", "per_sample")
 
-_SHARES = (0.4, 0.4, 0.2)
-"""Approximate shares of mini-batches, loads and bounds in the work."""
+_SHARES = (0.3, 0.2, 0.3, 0.2)
+"""Approximate shares of options, mini-batches, loads and bounds in the work."""
 
 
 def serve(setting: Setting, systems: Sequence[str], loads: Sequence[float] | None,
@@ -44,13 +45,17 @@ def serve(setting: Setting, systems: Sequence[str], loads: Sequence[float] | Non
     loads: requests per second at which each system is measured; None for `LADDER`, up to the
         capacity of the fastest system.
     slos_us: bounds on the p99.
-    folder: keeps finished mini-batches, NIC runs and loads.
+    folder: keeps finished searches, mini-batches, NIC runs and loads.
     jobs: processes, by default one per processor. progress: see :func:`sim.evaluation.sweep.sweep`.
 
     Returns
     -------
     ``schema``, ``version``, ``numpy``, ``blas``, ``profiles`` (name to hash), ``options``,
         ``source`` of the samples, ``notes``, and lists of rows:
+
+    ``systems``: for each ``system`` the ``options`` chosen at ``mini_batch``, or ``why`` it cannot
+    be built, see :func:`sim.serving.chosen.chosen`. The search runs NICs in fidelity ``model``.
+    ``notes`` contain the options of the other mini-batches.
 
     ``mini_batches``: for each ``system``, ``mini_batch`` and ``graph`` (whether the graph algorithm
     formed it) ``service_us``, ``interval_us``, ``samples_per_second`` and ``per_sample``, see
@@ -69,19 +74,25 @@ def serve(setting: Setting, systems: Sequence[str], loads: Sequence[float] | Non
 
     Raises ``ValueError``, :class:`host.errors.InputError` and ``OSError``.
     """
-    points = {system: points_of(setting, system) for system in systems}
-    tell = Parts(progress, [sum(map(len, points.values())), len(systems) * len(LADDER),
-                            len(systems) * len(slos_us)], _SHARES)
     folder = Path(folder)
-    store = _mini_batches(folder)
+    runs, store = store_of_runs(folder / "runs"), _mini_batches(folder)
+    wanted = [_search(setting, system) for system in systems]
+    tell = Parts(progress, [len(systems), sum(len(each.points) for each in wanted),
+                            len(systems) * len(LADDER), len(systems) * len(slos_us)], _SHARES)
+    searches = sweep(wanted, partial(chosen, runs=runs),
+                     Store(folder / "options", sources_of(Chosen)), jobs=jobs,
+                     progress=tell.part(0))
+    rows = [outcome.metrics for outcome in searches.values() if outcome.metrics]
+    points = {row["system"]: points_of(setting, row["system"], searched=row["mini_batch"],
+                                       **row["fields"]) for row in rows if row["fields"]}
     found = sweep([point for each in points.values() for point in each],
-                  partial(measured, runs=store_of_runs(folder / "runs")), store, jobs=jobs,
-                  progress=tell.part(0), order=in_turn, effort=effort)
-    notes, there = _there(points, found)
+                  partial(measured, runs=runs), store, jobs=jobs,
+                  progress=tell.part(1), order=in_turn, effort=effort)
+    notes, there = _there(points, found, {row["system"]: row["options"] for row in rows})
     done = _Done(setting, folder, jobs, there)
-    at = done.at_loads(dict.fromkeys([*LADDER, *(loads or ())]), tell.part(1))
-    bounds = done.within(at, slos_us, tell.part(2))
-    failed = [*found.failed, *at.failed, *bounds.failed]
+    at = done.at_loads(dict.fromkeys([*LADDER, *(loads or ())]), tell.part(2))
+    bounds = done.within(at, slos_us, tell.part(3))
+    failed = [*searches.failed, *found.failed, *at.failed, *bounds.failed]
     if loads is None:
         top = max((outcome.point.qps for outcome in at.values() if _choice(outcome)), default=0.0)
         loads = [qps for qps in LADDER if qps <= top] + [qps for qps in LADDER if qps > top][:1]
@@ -90,6 +101,8 @@ def serve(setting: Setting, systems: Sequence[str], loads: Sequence[float] | Non
         "source": next((outcome.metrics["source"] for outcome in found.values()
                         if outcome.metrics), None),
         "notes": notes,
+        "systems": [{name: row[name] for name in ("system", "mini_batch", "options", "why")}
+                    for row in rows],
         "mini_batches": [_mini_batch_row(system, found[point].metrics or {})
                          for system, each in there.items() for point in each],
         "loads": [_load_row(at, setting, system, qps) for system in there for qps in loads],
@@ -145,6 +158,14 @@ class _Task:
         return {"choice": None if chosen is None else asdict(chosen)}
 
 
+def _search(setting: Setting, system: str) -> Chosen:
+    """Return the search of a system: mini-batches that the graph algorithm formed come first."""
+    points = points_of(replace(setting, fidelity="model"), system)
+    points.sort(key=lambda point: (point.workload.samples, point.workload.batching != "file"),
+                reverse=True)
+    return Chosen(system, tuple(points), setting.gpu_memory_bytes)
+
+
 def _mini_batches(folder: Path) -> Store:
     return Store(folder / "mini-batches", sources_of(MiniBatches))
 
@@ -163,9 +184,10 @@ def _system(folder: str, points: tuple[Point, ...], in_flight: int, _: tuple[str
     return System([MiniBatches.of(store.get(point) or {}) for point in points], in_flight)
 
 
-def _there(points: dict[str, list[Point]],
-           found: Results) -> tuple[list[str], dict[str, list[Point]]]:
-    """Return notes, and the measured points of each usable system.
+def _there(points: dict[str, list[Point]], found: Results,
+           options: dict[str, list[str]]) -> tuple[list[str], dict[str, list[Point]]]:
+    """Return notes that are not among the chosen ``options``, and the measured points of each
+    usable system.
 
     A system with a failed point is excluded, because it would have fewer choices than the others.
     """
@@ -179,7 +201,7 @@ def _there(points: dict[str, list[Point]],
             if metrics["applicable"]:
                 there.setdefault(system, []).append(point)
             notes = metrics["notes"] if metrics["applicable"] else [metrics["why"]]
-            for note in notes:
+            for note in (each for each in notes if each not in options[system]):
                 sizes = sizes_of.setdefault((system, note), [])
                 sizes += [size for size in [f"{point.workload.samples:,}"] if size not in sizes]
         if not any(point.workload.batching == "file" for point in there.get(system, ())):
@@ -255,7 +277,9 @@ def _made_with(setting: Setting) -> dict:
                                      setting.inside).items()}}
 
 
-def _in_words(point: Point | AtLoad | Within) -> str:
+def _in_words(point: Chosen | Point | AtLoad | Within) -> str:
+    if isinstance(point, Chosen):
+        return f"options of {point.system}"
     if isinstance(point, Point):
         return f"{point.label}, mini-batch {point.workload.samples:,}"
     if isinstance(point, AtLoad):

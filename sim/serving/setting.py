@@ -1,5 +1,6 @@
 """Setting of ``serve``, and its parts that are measured and stored separately."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 
 from host.model import Model
@@ -48,6 +49,7 @@ class Setting:
         has the same seed.
     sizes: mini-batches that a system chooses from. requests: measured requests of a run.
     candidates: samples of a request, drawn with equal probability.
+    gpu_memory_bytes: memory of each GPU, None for no limit.
 
     Raises ``ValueError`` that names field, value and bound.
     """
@@ -74,6 +76,7 @@ class Setting:
     sizes: tuple[int, ...] = SIZES
     requests: int = REQUESTS
     candidates: tuple[int, ...] = (1,)
+    gpu_memory_bytes: int | None = None
 
     def __post_init__(self) -> None:
         if not self.sizes or min(self.sizes) < 1:
@@ -129,9 +132,17 @@ def candidates_of(dataset: str | Model, data: tuple[str, ...]) -> tuple[int, ...
     return (1,) if data else model_of(dataset).requests or (1,)
 
 
-def points_of(setting: Setting, system: str) -> list[Point]:
+_LASTING = ("copied_rows",)
+"""Options that all mini-batches of a system have: copies of rows stay on the GPUs."""
+
+
+def points_of(setting: Setting, system: str, placement: str | None = None,
+              fixed: Sequence[str] = (), searched: int | None = None) -> list[Point]:
     """Return a point for each mini-batch size of a system, in order of arrival and, if the system's
     name contains ``ga`` or is ``fs``, also formed by the graph algorithm.
+
+    ``placement``, ``fixed``: chosen fields of a point of ``searched`` samples. The other points
+    have its placement and its `_LASTING` options; the rest is open.
 
     Raises ``ValueError`` for an unknown system or setting.
     """
@@ -139,7 +150,9 @@ def points_of(setting: Setting, system: str) -> list[Point]:
     common = {field: getattr(setting, field) for field in (
         "dataset", "nodes", "software", "gpu", "link", "network", "gpus", "nics", "inside",
         "rdma", "fidelity", "in_flight", "seed", "data", "format")}
-    return [point_of(size, formed, system=name, **common)
+    lasting = [text for text in fixed if text.partition("=")[0] in _LASTING]
+    return [point_of(size, formed, system=name, placement=placement,
+                     fixed=tuple(fixed if size == searched else lasting), **common)
             for formed in (False, True) if graph or not formed
             for size in sorted(setting.sizes) if size > 1 or not formed]
 

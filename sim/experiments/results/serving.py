@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from math import log10
 
+from sim.evaluation.compared import choices
 from sim.experiments.results.cases import COMPARED, Case
 from sim.experiments.results.rows import place_of
 from sim.page.content import Column, Section, Table, Text
@@ -28,13 +29,13 @@ def served_of(cases: Sequence[Case]) -> list[Case]:
 def row_of_served(case: Case, served: Mapping) -> dict:
     """Return the served row: ``workload``, ``cluster``, ``nodes``, ``mini_batch`` (samples of the
     page's row), ``profile``, ``fidelity``, ``sizes`` (mini-batches that a system chooses from),
-    ``candidates`` (samples of a request), and ``loads``, ``slos`` and ``notes`` of a result of
-    ``sim serve``."""
+    ``candidates`` (samples of a request), and ``systems``, ``loads``, ``slos`` and ``notes`` of a
+    result of ``sim serve``."""
     options = served["options"]
     return {"workload": case.workload, "cluster": case.cluster, "nodes": case.nodes,
             "mini_batch": case.mini_batch, "profile": case.software, "fidelity": case.fidelity,
             **{name: options[name] for name in ("sizes", "candidates", "requests")},
-            **{name: served[name] for name in ("loads", "slos", "notes")}}
+            **{name: served[name] for name in ("systems", "loads", "slos", "notes")}}
 
 
 def section_of(rows: Sequence[Mapping]) -> Section:
@@ -90,13 +91,14 @@ def _samples(row: Mapping) -> str:
 
 
 def method(rows: Sequence[Mapping]) -> list[str]:
-    """Return sentences on how rows were served."""
+    """Return sentences on how rows were served, and the options of the systems of each row."""
     sizes = "; ".join(f"{place_of(row)}: {' or '.join(f'{each:,}' for each in row['sizes'])}"
                       for row in rows)
     return [f"Serving: mini-batches that each system chooses from, in samples: {sizes}. At least "
-            f"{rows[0]['requests']:,} requests are measured at each load. Placement, caches and "
-            "mini-batches in flight are the defaults of sim serve: times differ from the table of "
-            "the rows."
+            f"{rows[0]['requests']:,} requests are measured at each load. Each system has the "
+            "placement and copies of tables of the search at the larger mini-batch, with one "
+            "mini-batch per graph and at most 16 in flight. Its options follow.",
+            *(f"Served {place_of(row)}: {'; '.join(choices(row['systems']))}." for row in rows)
             ] if rows else []
 
 

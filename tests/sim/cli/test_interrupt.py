@@ -218,6 +218,19 @@ def test_hitrate_stops_with_what_it_counted(tmp_path, bags):
     assert found["rows"] == short["rows"] and short["complete"] is True
 
 
+def test_hitrate_keeps_what_it_counted_from_the_first_write_on(tmp_path, bags):
+    """The signal arrives while the counts of the first mini-batch are written."""
+    class Signalled(LiveJson):
+        def write(self, result):
+            super().write(result)
+            signal.raise_signal(signal.SIGINT)
+
+    live = Signalled(str(tmp_path / "rates.json"), seconds=0)
+    with stoppable() as stop:
+        result = hitrate([64], data=str(bags), nodes=2, mini_batch=8, stop=stop, live=live)
+    assert result["interrupted"] == "SIGINT" and result["samples"] == 16 and stop.status == 130
+
+
 def test_hitrate_stopped_while_warming_up_counts_nothing(bags):
     result = hitrate([64], data=str(bags), nodes=2, mini_batch=8, warmup=5, stop=lambda: "SIGTERM")
     assert result["interrupted"] == "SIGTERM" and result["samples"] == result["lookups"] == 0

@@ -14,6 +14,7 @@ def test_a_row_is_served_on_its_model_and_cluster():
     found, point = setting_of(case), case.systems[0].point
     assert (found.dataset, found.nodes, found.gpu, found.software, found.rdma, found.seed) == (
         point.workload.dataset, 4, "gpu_h100", "tuned_h100", True, 1)
+    assert found.gpu_memory_bytes == case.systems[0].memory > 0
     assert found.sizes == (67, 270) and (min(found.candidates), max(found.candidates)) == (100, 700)
 
 
@@ -34,6 +35,9 @@ def test_serving_is_that_of_the_command_and_is_kept(tmp_path, monkeypatch):
     assert {row["system"] for row in found["loads"]} == set(COMPARED) and not found["failed"]
     assert {row["slo_us"] for row in found["slos"]} == set(BOUNDS_US)
     assert told[-1][2] == pytest.approx(1)
+    assert [(row["system"], row["mini_batch"]) for row in found["systems"]] == [
+        (name, 128) for name in COMPARED]
+    monkeypatch.setattr(serve, "chosen", _again)
     monkeypatch.setattr(serve, "measured", _again)
     monkeypatch.setattr(serve, "_at_load", _again)
     assert serve_case(case, tmp_path, 1) == found

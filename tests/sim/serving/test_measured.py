@@ -4,9 +4,6 @@ import json
 
 import pytest
 
-from sim.evaluation import nic
-from sim.evaluation.point import Point
-from sim.evaluation.trace import plan_of, trace_of
 from sim.serving import measured as module
 from sim.serving.measured import COSTS, MiniBatches, measured, point_of
 
@@ -55,23 +52,8 @@ def test_points():
     assert (of.batching, of.warmup % 16, of.measured % 16) == ("graph", 0, 0)
     plain = point_of(8, False, system="bl-paper", fidelity="rtl")
     assert (plain.system.local_cache, plain.system.fidelity) == (0.0, "model")
-    assert point_of(8, False, system="lc", fidelity="rtl").system.fidelity == "rtl"
-
-
-def test_caches_are_those_of_the_reference_mini_batch():
-    """The number of samples in the trace must not change the caches."""
-    base = Point.named("lc+rc", nodes=2)
-    rows, _ = nic.cache_rows(base, base.kind.nics(base), trace_of(base.workload))
-    for size, measures in ((8, 16), (512, 32)):
-        point = point_of(size, False, system="lc+rc", **SMALL).changed(measured=measures)
-        own = module._with_reference_caches(point)
-        found, _ = nic.cache_rows(own, own.kind.nics(own), trace_of(own.workload))
-        reach = nic.reaching(trace_of(own.workload), plan_of(own, trace_of(own.workload)))
-        for cache in rows:
-            assert found[cache] == pytest.approx(min(rows[cache], reach[cache]), rel=0.1)
-        assert (own.system.local_cache == 1) == (size == 8)
-    off = point_of(8, False, system="bl-paper", **SMALL)
-    assert module._with_reference_caches(off) is off
+    cached = point_of(8, False, system="lc", fidelity="rtl").system
+    assert (cached.local_cache, cached.remote_cache, cached.fidelity) == (None, 0.0, "rtl")
 
 
 @pytest.mark.parametrize("system", ["fs", "en"])

@@ -51,6 +51,11 @@ def test_a_result(points):
         ("bl-tuned", 8), ("bl-tuned", 32), ("nic", 8), ("nic", 32)]
     assert [(row["system"], row["qps"]) for row in result["loads"]] == [
         ("bl-tuned", 50_000.0), ("bl-tuned", 3e7), ("nic", 50_000.0), ("nic", 3e7)]
+    assert [(row["system"], row["mini_batch"]) for row in result["systems"]] == [
+        ("bl-tuned", 32), ("nic", 32)]
+    for row in result["systems"]:
+        assert row["why"] is None and row["options"][-1].startswith("placement ")
+        assert not any(option in note for option in row["options"] for note in result["notes"])
     for row in result["loads"]:
         if row["saturated"]:
             assert row["p99_us"] is None is row["mini_batch"]
@@ -80,7 +85,7 @@ def _done_again(*arguments, **options):
 
 def test_finished_parts_are_not_done_again(points, monkeypatch):
     first = _kept(points)
-    for name in ("measured", "_at_load", "_within"):
+    for name in ("chosen", "measured", "_at_load", "_within"):
         monkeypatch.setattr(module, name, _done_again)
     assert api.serve(**OPTIONS, points=points) == first
 
@@ -98,6 +103,7 @@ def test_the_command(points, capsys, tmp_path):
     assert end.value.code == 0
     assert json.loads(told.out) == json.loads(json.dumps(_kept(points)))
     assert "Requests per second within a p99" in told.err and "saturated" in told.err
+    assert "bl-tuned: 16 in flight; 1 per graph; fastest with " in told.err
     assert (tmp_path / "serve.png").read_bytes().startswith(b"\x89PNG")
     assert api.frame(_kept(points))["system"].tolist() == ["bl-tuned"] * 2 + ["nic"] * 2
 

@@ -73,6 +73,7 @@ def served(case: Case, folder: Path, jobs: int | None, progress) -> dict:
     progress(1, 2, 0.5)
     return {"options": {"sizes": [32, 128], "candidates": [100, 700], "requests": 2000},
             "notes": [], "failed": [{"what": "fs at 2,000/s", "error": "OSError: full"}],
+            "systems": [{"system": "en", "options": ["2 threads", "placement rows"], "why": None}],
             "loads": [{"system": name, "qps": qps, "saturated": name == "fs",
                        **dict.fromkeys(("p50_us", "p99_us", "p99_9_us"), None if name == "fs" else
                                        qps / 10)}
@@ -347,7 +348,9 @@ def test_rows_are_served_by_the_given_function(tmp_path):
     assert {"point": "serving, kaggle, 128 samples, h100, fs at 2,000/s",
             "error": "OSError: full"} in found["failed"]
     page = (tmp_path / "results.html").read_text()
-    assert all(text in page for text in ("24,680", "over 12,340", "100 to 700"))
+    assert all(text in page for text in (
+        "24,680", "over 12,340", "100 to 700", "en: 2 threads; placement rows"))
+    assert row["systems"][0]["options"] == ["2 threads", "placement rows"]
     assert "Not measured: --demo" not in page
     loads = section_of_served(found["serving"]).parts[1].rows
     assert [each[2] for each in loads] == [1000.0, 10_000.0]
