@@ -88,7 +88,7 @@ class _Tuned(Search):
         """Return the alternatives of the options that can matter at this site."""
         site = self.site
         return tuning_variants(
-            site.training, site.devices.rdma, site.repeats,
+            site.training, site.devices.rdma, site.repeats, site.devices.nccl.by_rail,
             site.key_bytes, site.point.cluster.wire, site.copied_rows, site.threads)
 
     def apart(self, option: Tuning) -> str:

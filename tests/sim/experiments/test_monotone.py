@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from host.model import Model
 from host.systems import (
     Devices,
     EnTuning,
@@ -103,3 +104,22 @@ def test_a_driver_with_faster_calls_does_not_disturb_other_kernels_more():
     # A driver that launches at once has more gathers, which delay other kernels.
     greedy, _ = System.at(of.kind, Site.of(of))
     assert greedy.interval_us > 1.01 * found[-1][0]
+
+
+def test_a_faster_start_of_collectives_does_not_move_bytes_twice():
+    """With a fast start, an exchange alone is faster if its bytes first move inside each node. The
+    link is then the bottleneck, with more bytes."""
+    point = Point.named(
+        "bl-tuned", dataset=Model((1000,) * 16, 128, 4, (16, 128), (16, 1)), mini_batch=16_384,
+        warmup=0, measured=2, in_flight=16, nodes=4, gpus=8, nics=8, inside="topology_dgx_a100",
+        software="tuned_h100", gpu="gpu_h100", link="pcie_h100", network="ethernet_200g_switch",
+        fixed=("exchange=nccl", "copied_rows=0"))
+    found = {}
+    for fixed in ((), ("direct=false",)):
+        of = point.changed(fixed=(*point.system.fixed, *fixed))
+        found[fixed] = [of.kind.at(Site.of(of.changed(scaled=(
+            ("nccl_network.base_simple_us", factor),))))[0].interval_us for factor in (3, 1)]
+    slow, fast = found[()]
+    assert fast <= slow * 1.005
+    slow, fast = found["direct=false",]
+    assert fast > slow * 1.1
