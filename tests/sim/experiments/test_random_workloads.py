@@ -41,13 +41,14 @@ def points(draw, system: str, depths: tuple[int | None, ...], most: int) -> Poin
     if training and cluster.get("gpus", 1) > cluster.get("nics", 1):
         cluster = MACHINES[2]  # NICs that train have one GPU each
     return Point.named(system, cluster | {
-        "dataset": draw(models()), "workload": ("inference", "training")[training],
-        "batching": "file", "mini_batch": draw(st.sampled_from((most // 8, most // 2, most))),
+        "dataset": draw(models()), "batching": "file",
+        "mini_batch": draw(st.sampled_from((most // 8, most // 2, most))),
         "warmup": draw(st.sampled_from((0, 4))), "measured": draw(st.sampled_from((2, 4))),
         "seed": draw(st.integers(1, 99)),
         "in_flight": None if training else draw(st.sampled_from(depths)),
         "per_graph": 1 if training or draw(st.booleans()) else None,
-        "local_cache": draw(st.sampled_from((0.0, 0.1, None))), "remote_cache": 0.0})
+        "local_cache": draw(st.sampled_from((0.0, 0.1, None)))},
+        workload=("inference", "training")[training])
 
 
 def interval(point: Point) -> float:
