@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from host.systems.options import (
     COPIED_ROWS,
     KEY_BYTES,
+    PACES,
     THREADS,
     HostTuning,
     Variants,
@@ -32,6 +33,8 @@ class EnTuning(HostTuning):
     reads: the NIC reads rows from GPU memory itself, if the tables fit its BAR; excludes ``ring``.
     completion: the NIC writes a word to GPU memory after its last result, and the graph of a
         mini-batch waits for it; otherwise the host thread waits and launches another graph.
+    pace_us: least microseconds from a launch of gathers by the NIC's driver to the next; fewer
+        gathers leave more of the GPU to other kernels. Inference only.
     deliver: one of `DELIVER`. Training requires vectors, so it excludes ``interaction``.
     copied_rows: every GPU copies each table of at most this many rows, and the NIC never sees its
         keys. Inference only; excludes ``interaction``.
@@ -49,6 +52,7 @@ class EnTuning(HostTuning):
     ring: bool = True
     reads: bool = False
     completion: bool = True
+    pace_us: int = 0
     deliver: str = "unique"
     copied_rows: int = 0
     merge: bool = True
@@ -61,14 +65,16 @@ class EnTuning(HostTuning):
         super().__post_init__()
         if self.deliver not in DELIVER:
             raise ValueError(f"deliver must be one of {', '.join(DELIVER)}, not {self.deliver!r}")
-        if self.copied_rows < 0:
-            raise ValueError(f"copied_rows must be at least 0, not {self.copied_rows!r}")
+        for name in ("copied_rows", "pace_us"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)!r}")
 
     def possible(self, training: bool = False) -> bool:
         """Return whether the options are consistent and not equivalent to another tuning."""
         return not ((self.deliver == "interaction" and (training or self.copied_rows > 0))
                     or (training and (self.copied_rows > 0 or self.relaunch))
                     or (self.ring and self.reads)
+                    or (self.pace_us > 0 and (training or not self.driven))
                     or (self.threads > 1 and self.driven)
                     or (self.communicators > 1 and not training)
                     or (self.relaunch and not (self.ring and self.completion and self.dense)))
@@ -82,20 +88,22 @@ class EnTuning(HostTuning):
         """Return the active options as texts."""
         rows = self.copied_rows
         return [*super().words(), f"deliver {self.deliver}",
+                *[f"a launch of gathers every {self.pace_us} us at most"] * (self.pace_us > 0),
                 *[f"copies of tables of at most {rows:,} rows"] * (rows > 0)]
 
 
 def en_variants(training: bool, key_bytes: int = KEY_BYTES[0],
                 copied_rows: Sequence[int] = COPIED_ROWS,
                 threads: int = THREADS) -> tuple[Variants, ...]:
-    """Return the alternatives that EN searches: the read path, ``deliver``, ``copied_rows`` and the
-    options of every system. Other members keep their defaults.
+    """Return the alternatives that EN searches: the read path, ``pace_us``, ``deliver``,
+    ``copied_rows`` and the options of every system. Other members keep their defaults.
 
     key_bytes: bytes of a key. copied_rows: limits on the rows of copied tables.
     threads: most threads that call.
     """
-    return (tuple({"ring": ring, "reads": reads}
+    return (tuple({"ring": ring, "reads": reads, "pace_us": 0}
                   for ring, reads in ((True, False), (False, False), (False, True))),
+            tuple({"pace_us": pace} for pace in ((0,) if training else (0, *PACES))),
             tuple({"deliver": deliver} for deliver in DELIVER),
             tuple({"copied_rows": rows} for rows in (copied_rows[:1] if training else copied_rows)),
             tuple({"communicators": count} for count in ((1, 2) if training else (1,))),

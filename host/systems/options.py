@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from gen.base.numbers import integer
 from host.systems.devices import Devices
 
-__all__ = ["COPIED_ROWS", "KEY_BYTES", "THREADS", "HostTuning", "StepOptions", "Variants",
+__all__ = ["COPIED_ROWS", "KEY_BYTES", "PACES", "THREADS", "HostTuning", "StepOptions", "Variants",
            "every", "fixed_of", "host_variants", "named_of", "near",
            "open_variants", "start_of"]
 
@@ -22,6 +22,10 @@ KEY_BYTES = (8, 4)
 
 THREADS = 2
 """Host threads of a system at most, with the thread of the NIC's driver."""
+
+PACES = (1, 2, 4, 8, 16)
+"""Least times from a launch of gathers to the next, microseconds, that a NIC's driver may choose
+from. They do not depend on the machine: a machine with faster calls has the same choice."""
 
 Variants = tuple[Mapping[str, Any], ...]
 """Alternatives of a search: the values of one or more members, which change together."""

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any, ClassVar
 
 from host.systems import (
+    PACES,
     THREADS,
     HostTuning,
     NicTimes,
@@ -112,9 +113,6 @@ class _Tuned(Search):
                         self.step_options, tuning)
 
 
-PACES = (4.0, 8.0, 16.0)
-"""Least times from a launch of gathers to the next, microseconds, that a driver may choose from.
-They do not depend on the machine: a machine with faster calls has the same choice."""
 _GAIN = 1.001
 """Gain without any use of driver and GPU by gathers, above which paces are searched."""
 

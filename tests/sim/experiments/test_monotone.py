@@ -131,3 +131,21 @@ def test_a_faster_start_of_collectives_does_not_move_bytes_twice():
     assert fast <= slow * 1.005
     slow, fast = found["direct=false",]
     assert fast > slow * 1.1
+
+
+@pytest.mark.thorough
+def test_a_driver_of_en_with_faster_calls_waits_between_launches():
+    point = Point.named("en", mini_batch=128, local_cache=None, remote_cache=None, in_flight=16,
+                        per_graph=8, rdma=True, warmup=8, measured=8, software="tuned_h100",
+                        gpu="gpu_h100", link="pcie_h100",
+                        fixed=("ring=false", "reads=false", "copied_rows=0"))
+
+    def found(*fixed: str) -> list[float]:
+        of = point.changed(fixed=(*point.system.fixed, *fixed))
+        return [of.kind.at(Site.of(of.changed(scaled=(
+            ("software_tuned_h100.launch_call_us", factor),))))[0].interval_us
+            for factor in (1, 0.7, 0.25)]
+
+    searched, greedy = found(), found("pace_us=0")
+    assert all(faster <= 1.005 * us for us, faster in pairwise(searched)), searched
+    assert any(faster > 1.02 * us for us, faster in pairwise(greedy)), greedy
