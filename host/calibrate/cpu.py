@@ -8,14 +8,19 @@ from itertools import pairwise
 
 import numpy as np
 
+from host.batching import WINDOW_BATCHES, algorithm_of
 from host.calibrate.stopwatch import Stopwatch
+from host.data.generator import generate
 from host.devices.cpu import CpuProfile
+from host.model import load_model
 
 __all__ = ["cores", "measure_cpu"]
 
 _MEBI = 1 << 20
 _ACCESS = 64
 """Bytes of a cache line."""
+_FORMED = 128
+"""Samples of the mini-batches that the graph algorithm forms."""
 
 
 def cores() -> int:
@@ -31,7 +36,8 @@ def measure_cpu(name: str, watch: Stopwatch | None = None, mebibytes: int = 256,
     """Measure a `CpuProfile`.
 
     Streams are copies, and random accesses gather rows of 64 bytes, both with a thread per core.
-    BLAS chooses its own number of threads. Buffers have ``mebibytes`` MiB, which must exceed the
+    BLAS chooses its own number of threads. The graph algorithm runs on one thread, on generated
+    samples of Kaggle's shape. Buffers have ``mebibytes`` MiB, which must exceed the
     caches; matrices are ``side`` wide.
     """
     watch = watch or Stopwatch()
@@ -39,7 +45,7 @@ def measure_cpu(name: str, watch: Stopwatch | None = None, mebibytes: int = 256,
     with _team(cores()) as team:
         return CpuProfile(
             name, cores(), *_memory(watch, team, mebibytes), _ACCESS, _tflops(watch, side),
-            watch.us(team(lambda part: None, 1)), source={
+            watch.us(team(lambda part: None, 1)), _graph_key_ns(watch), source={
                 "cores": "[M] cores available to the process",
                 "memory_bandwidth_gb_s": f"{source}copies of {mebibytes} MiB",
                 "random_bandwidth_gb_s":
@@ -47,7 +53,8 @@ def measure_cpu(name: str, watch: Stopwatch | None = None, mebibytes: int = 256,
                 "access_bytes": "[C] a cache line",
                 "float32_tflops": f"{source}products of matrices {side} wide",
                 "operator_us": f"{source}an empty NumPy call on one thread per core",
-                "graph_key_ns": "[U] as in cpu_xeon_6226r; sim batching measures it"})
+                "graph_key_ns":
+                    f"{source}mini-batches of {_FORMED} samples of Kaggle's shape on one core"})
 
 
 Team = Callable[[Callable[[slice], object], int], Callable[[], object]]
@@ -85,3 +92,10 @@ def _memory(watch: Stopwatch, team: Team, mebibytes: int) -> tuple[float, float]
 def _tflops(watch: Stopwatch, side: int) -> float:
     left, right, result = (np.ones((side, side), np.float32) for _ in range(3))
     return 2 * side**3 / watch.us(lambda: np.matmul(left, right, result)) / 1e6
+
+
+def _graph_key_ns(watch: Stopwatch) -> float:
+    """Return the nanoseconds per key in which a core forms the mini-batches of a window."""
+    window, = generate(load_model("kaggle"), WINDOW_BATCHES * _FORMED, 1)
+    form = algorithm_of("graph")
+    return watch.us(lambda: list(form(window, _FORMED))) / len(window.keys) * 1e3

@@ -78,13 +78,19 @@ class NcclCollectives:
     Parameters: ``nccl``; ``topology``; ``by_rail``, whether an exchange may first move bytes inside
     each host to the endpoint that has the number of their destination in its host. An endpoint then
     exchanges with one endpoint of each other host, in larger messages (NVIDIA, "Doubling all2all
-    performance with NVIDIA Collective Communication Library 2.12").
+    performance with NVIDIA Collective Communication Library 2.12"). Member: ``by_rail``, False if
+    there is one host, or one endpoint in each host.
     """
 
     def __init__(self, nccl: NcclProfile, topology: Topology, by_rail: bool = False):
         self.nccl = nccl
         self.topology = topology
-        self._by_rail = by_rail and 1 < topology.profile.hosts < topology.endpoints
+        self.by_rail = by_rail and 1 < topology.profile.hosts < topology.endpoints
+
+    @property
+    def all_direct(self) -> "NcclCollectives":
+        """The same collectives with all bytes sent from endpoint to endpoint."""
+        return NcclCollectives(self.nccl, self.topology)
 
     def all_to_all(self, traffic: np.ndarray) -> Cost:
         """Return the cost of exchanging ``traffic``, bytes ``[endpoints, endpoints]``.
@@ -153,7 +159,7 @@ class NcclCollectives:
     def _turns(self, traffic: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the fastest of the direct exchange, and the two exchanges by rail."""
         direct = self._between(traffic)
-        if not self._by_rail:
+        if not self.by_rail:
             return (direct,)
         hosts, size = self.topology.profile.hosts, self.topology.endpoints
         each = size // hosts

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from host.systems.options import (
     COPIED_ROWS,
     KEY_BYTES,
+    PACES,
     POOLS,
     THREADS,
     HostTuning,
@@ -22,8 +23,8 @@ once.
 """
 
 
-PACES = (0, 8, 16)
-"""Values of ``pace`` that EN searches where bags pool at their owner."""
+_OWNER_PACES = (0, 8, 16)
+"""Values of ``pace_us`` that EN tries with each read path where bags pool at their owner."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,14 @@ class EnTuning(HostTuning):
     reads: the NIC reads rows from GPU memory itself, if the tables fit its BAR; excludes ``ring``.
     completion: the NIC writes a word to GPU memory after its last result, and the graph of a
         mini-batch waits for it; otherwise the host thread waits and launches another graph.
+    pace_us: least microseconds from a launch of gathers by the NIC's driver to the next; fewer
+        gathers leave more of the GPU to other kernels. 0 launches as soon as the driver's thread is
+        free. Inference only.
     deliver: one of `DELIVER`. Training requires vectors, so it excludes ``interaction``.
     copied_rows: every GPU copies each table of at most this many rows, and the NIC never sees its
         keys. Inference only; excludes ``interaction``.
     pool: node that pools the bags of a table, one of `POOLS`; ``auto`` chooses for each table.
         Inference only. A launched kernel pools the bags, so that ``ring`` is excluded.
-    pace: least microseconds from a launch of the NIC's driver to the next; longer times join more
-        lists in a kernel. 0 launches as soon as the driver's thread is free.
     merge: a NIC sends identical keys in flight to an owner once; ``unique`` already merges within a
         share.
     queues: lookups wait for credit in a queue per owner, so a slow owner does not delay others.
@@ -59,10 +61,10 @@ class EnTuning(HostTuning):
     ring: bool = True
     reads: bool = False
     completion: bool = True
+    pace_us: int = 0
     deliver: str = "unique"
     copied_rows: int = 0
     pool: str = POOLS[0]
-    pace: int = 0
     merge: bool = True
     queues: bool = False
     dense: bool = True
@@ -74,7 +76,7 @@ class EnTuning(HostTuning):
         if self.deliver not in DELIVER:
             raise ValueError(f"deliver must be one of {', '.join(DELIVER)}, not {self.deliver!r}")
         check_pool(self.pool)
-        for name in ("copied_rows", "pace"):
+        for name in ("copied_rows", "pace_us"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)!r}")
 
@@ -83,8 +85,8 @@ class EnTuning(HostTuning):
         return not ((self.deliver == "interaction" and (training or self.copied_rows > 0))
                     or (training and (self.copied_rows > 0 or self.relaunch))
                     or (self.ring and self.reads)
-                    or (self.pool != POOLS[0] and (training or self.ring))
-                    or (self.pace > 0 and not self.driven)
+                     or (self.pool != POOLS[0] and (training or self.ring))
+                     or (self.pace_us > 0 and (training or not self.driven))
                     or (self.threads > 1 and self.driven)
                     or (self.communicators > 1 and not training)
                     or (self.relaunch and not (self.ring and self.completion and self.dense)))
@@ -99,24 +101,25 @@ class EnTuning(HostTuning):
         """Return the active options as texts."""
         rows = self.copied_rows
         return [*super().words(), f"deliver {self.deliver}",
-                *[f"a launch every {self.pace} us at most"] * (self.pace > 0),
+                *[f"a launch of gathers every {self.pace_us} us at most"] * (self.pace_us > 0),
                 *[f"copies of tables of at most {rows:,} rows"] * (rows > 0)]
 
 
 def en_variants(training: bool, key_bytes: int = KEY_BYTES[0],
                 copied_rows: Sequence[int] = COPIED_ROWS,
                 threads: int = THREADS, pools: Sequence[str] = POOLS[:1]) -> tuple[Variants, ...]:
-    """Return the alternatives that EN searches: the read path with the place of pooling and its
-    `PACES`, ``deliver``, ``copied_rows`` and the options of every system. Other members keep their
-    defaults.
+    """Return the alternatives that EN searches: the read path with the place of pooling,
+    ``pace_us``, ``deliver``, ``copied_rows`` and the options of every system. Other members keep
+    their defaults.
 
     key_bytes: bytes of a key. copied_rows: limits on the rows of copied tables.
     threads: most threads that call. pools: of `POOLS`.
     """
-    return (tuple({"ring": ring, "reads": reads, "pool": pool, "pace": pace} for pool in pools
+    return (tuple({"ring": ring, "reads": reads, "pool": pool, "pace_us": pace} for pool in pools
                   for ring, reads in ((True, False), (False, False), (False, True))
-                  for pace in (PACES if pool != POOLS[0] else PACES[:1])
+                  for pace in (_OWNER_PACES if pool != POOLS[0] else _OWNER_PACES[:1])
                   if pool == POOLS[0] or not ring),
+            tuple({"pace_us": pace} for pace in ((0,) if training else (0, *PACES))),
             tuple({"deliver": deliver} for deliver in DELIVER),
             tuple({"copied_rows": rows} for rows in (copied_rows[:1] if training else copied_rows)),
             tuple({"communicators": count} for count in ((1, 2) if training else (1,))),

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from gen.base.numbers import integer
 from host.systems.devices import Devices
 
-__all__ = ["COPIED_ROWS", "KEY_BYTES", "POOLS", "THREADS", "HostTuning", "NicTuning",
+__all__ = ["COPIED_ROWS", "KEY_BYTES", "PACES", "POOLS", "THREADS", "HostTuning", "NicTuning",
            "StepOptions", "Variants", "check_pool", "every", "fixed_of", "host_variants",
            "named_of", "near", "open_variants", "start_of"]
 
@@ -26,6 +26,10 @@ can pool at its owner, ``auto`` to each table with fewer bytes on the network.""
 
 THREADS = 2
 """Host threads of a system at most, with the thread of the NIC's driver."""
+
+PACES = (1, 2, 4, 8, 16)
+"""Least times from a launch of gathers to the next, microseconds, that a NIC's driver may choose
+from. They do not depend on the machine: a machine with faster calls has the same choice."""
 
 Variants = tuple[Mapping[str, Any], ...]
 """Alternatives of a search: the values of one or more members, which change together."""

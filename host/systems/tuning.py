@@ -50,6 +50,9 @@ class Tuning(HostTuning):
         inference only, with several mini-batches in flight.
     one_collective: an NCCL call exchanges the data of all mini-batches of a graph, for one fixed
         cost and all bytes; inference only.
+    direct: an NCCL exchange sends all bytes from GPU to GPU. Otherwise it first moves bytes inside
+        each node where this makes the exchange faster; links then carry more bytes
+        (:class:`host.devices.nccl.NcclCollectives`).
     bags_once: equal bags of a table in consecutive samples of a share are sent, pooled and returned
         once. The requester copies the vector to each of the bags, by an index per bag (TorchRec:
         variable batch per feature, ``inverse_indices``).
@@ -66,6 +69,7 @@ class Tuning(HostTuning):
     host_indices: bool = False
     grouped: bool = False
     one_collective: bool = False
+    direct: bool = False
     bags_once: bool = False
     wire: str = "float32"
 
@@ -84,13 +88,15 @@ class Tuning(HostTuning):
         return not ((self.fused and self.joined) or (self.host_indices and self.dedupe)
                     or (self.grouped and (training or self.host_indices or not nccl))
                     or (self.one_collective and (training or not nccl))
+                    or (self.direct and not nccl)
                     or (self.buckets and not training)
                     or (self.communicators > 1 and not (training or nccl))
                     or (self.exchange == "mpi" and not (self.dedupe or self.host_indices)))
 
     def devices(self, d: Devices) -> Devices:
         """Return ``d`` with the threads, communicators and collectives of these options."""
-        return replace(super().devices(d), one_collective=self.one_collective)
+        return replace(super().devices(d), one_collective=self.one_collective,
+                       nccl=d.nccl.all_direct if self.direct else d.nccl)
 
     def words(self) -> list[str]:
         """Return the active options as texts."""
@@ -101,19 +107,19 @@ class Tuning(HostTuning):
 
 
 def tuning_variants(training: bool, rdma: bool = False, repeats: bool = False,
-                    key_bytes: int = KEY_BYTES[0], wire: str = "float32",
+                    by_rail: bool = False, key_bytes: int = KEY_BYTES[0], wire: str = "float32",
                     copied_rows: Sequence[int] = COPIED_ROWS,
                     threads: int = THREADS) -> tuple[Variants, ...]:
     """Return the alternatives that ``bl-tuned`` searches.
 
-    rdma: whether kernels may exchange data. repeats: whether bags repeat. key_bytes: bytes of a
-    key. wire: the shortest format allowed. copied_rows: limits on the rows of copied tables.
-    threads: most threads.
+    rdma: whether kernels may exchange data. repeats: whether bags repeat. by_rail: whether NCCL may
+    first move bytes inside each node. key_bytes: bytes of a key. wire: the shortest format allowed.
+    copied_rows: limits on the rows of copied tables. threads: most threads.
     """
     both, off = (False, True), (False,)
     own = {"exchange": EXCHANGES if rdma else EXCHANGES[1:], "overlap": both,
            "buckets": both if training else off, "copied_rows": copied_rows,
-           "one_collective": off if training else both,
+           "one_collective": off if training else both, "direct": both if by_rail else off,
            "communicators": (1, 2), "bags_once": both if repeats else off,
            "wire": tuple(WIRES)[:tuple(WIRES).index(wire) + 1]}
     lookups = tuple({"fused": fused, "joined": joined}

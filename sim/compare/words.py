@@ -41,6 +41,7 @@ OPTIONS = {
     "buckets": "the all-reduce of the top MLP runs during the backward pass",
     "host_indices": "hosts exchange the keys by MPI before the GPUs start",
     "one_collective": "an NCCL call exchanges the data of all mini-batches of a graph",
+    "direct": "NCCL sends all bytes from GPU to GPU, without a move inside each node first",
     "bags_once": "equal bags of a share are sent, pooled and returned once",
     "grouped": "one NCCL call exchanges keys of a mini-batch and vectors of an earlier one",
     "ring": "a resident kernel gathers rows for the NIC",

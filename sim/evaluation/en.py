@@ -78,7 +78,7 @@ def nic_point(point: Fields, devices: Devices, tuning: EnTuning,
         "+".join(sorted(parts, key=PARTS.index)), fidelity=given.fidelity,
         local_cache=given.local_cache, remote_cache=given.remote_cache,
         settings=overridden(own, given.settings), sampled=given.sampled,
-        persistent_gather=tuning.ring, pace_us=float(tuning.pace), owner_tables=owner)), Nics(
+        persistent_gather=tuning.ring, pace_us=tuning.pace_us, owner_tables=owner)), Nics(
             frozenset(parts), SIZES.get(point.workload.preset, ()) if tuning.sizes else ())
 
 

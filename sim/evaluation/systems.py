@@ -8,6 +8,7 @@ from math import ceil
 from typing import Any, ClassVar
 
 from host.systems import (
+    PACES,
     POOLS,
     THREADS,
     EnTuning,
@@ -94,7 +95,7 @@ class _Tuned(Search):
         """Return the alternatives of the options that can matter at this site."""
         site = self.site
         return tuning_variants(
-            site.training, site.devices.rdma, site.repeats,
+            site.training, site.devices.rdma, site.repeats, site.devices.nccl.by_rail,
             site.key_bytes, site.point.cluster.wire, site.copied_rows, site.threads)
 
     def apart(self, option: Tuning) -> str:
@@ -118,9 +119,6 @@ class _Tuned(Search):
                         self.step_options, tuning)
 
 
-PACES = (4.0, 8.0, 16.0)
-"""Least times from a launch of gathers to the next, microseconds, that a driver may choose from.
-They do not depend on the machine: a machine with faster calls has the same choice."""
 _GAIN = 1.001
 """Gain without any use of driver and GPU by gathers, above which paces are searched."""
 

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from host.model import Model
 from host.systems import (
     Devices,
     EnTuning,
@@ -34,14 +35,22 @@ NIC = NicTimes({"input_all_to_all": 4.1, "embedding_lookup": 12.3, "embedding_al
                updated=300.0, missed=100.0, interaction_us=2.2)
 
 
-def better() -> Iterator[tuple[str, float]]:
-    """Yield each time and rate of the profiles, with the factors that improve it by 10 and 50 %."""
-    for profile, kind in profiles_of(*PROFILES).items():
+def improvable(point: Point) -> Iterator[tuple[str, bool]]:
+    """Yield each time and rate of a point's profiles, and whether it is a rate."""
+    own = point.cluster
+    for profile, kind in profiles_of(own.software, own.gpu, own.link, own.network,
+                                     own.inside).items():
         for each in constants(load_profile(profile, kind)):
             rate = each.name.endswith(("_gb_s", "_gbit_s", "_tflops"))
             if each.value and (rate or each.name.endswith("_us")):
-                for factor in (0.9, 0.5):
-                    yield f"{profile}.{each.name}", 1 / factor if rate else factor
+                yield f"{profile}.{each.name}", rate
+
+
+def better(point: Point) -> Iterator[tuple[str, float]]:
+    """Yield the times and rates of a point, with the factors that improve them by 10 and 50 %."""
+    for name, rate in improvable(point):
+        for factor in (0.9, 0.5):
+            yield name, 1 / factor if rate else factor
 
 
 @pytest.fixture(scope="module", params=["inference", "training"])
@@ -80,7 +89,7 @@ def intervals(site: Site, d: Devices) -> dict[tuple, float]:
 @pytest.mark.thorough
 def test_no_better_constant_makes_an_interval_longer(site):
     base, moved = intervals(site, site.devices), set()
-    for change in better():
+    for change in better(site.point):
         found = intervals(site, devices_of(site.point.changed(scaled=(change,)).cluster))
         longer = {key: us / base[key] for key, us in found.items() if us > 1.005 * base[key]}
         assert not longer, change
@@ -103,3 +112,40 @@ def test_a_driver_with_faster_calls_does_not_disturb_other_kernels_more():
     # A driver that launches at once has more gathers, which delay other kernels.
     greedy, _ = System.at(of.kind, Site.of(of))
     assert greedy.interval_us > 1.01 * found[-1][0]
+
+
+def test_a_faster_start_of_collectives_does_not_move_bytes_twice():
+    """With a fast start, an exchange alone is faster if its bytes first move inside each node. The
+    link is then the bottleneck, with more bytes."""
+    point = Point.named(
+        "bl-tuned", dataset=Model((1000,) * 16, 128, 4, (16, 128), (16, 1)), mini_batch=16_384,
+        warmup=0, measured=2, in_flight=16, nodes=4, gpus=8, nics=8, inside="topology_dgx_a100",
+        software="tuned_h100", gpu="gpu_h100", link="pcie_h100", network="ethernet_200g_switch",
+        fixed=("exchange=nccl", "copied_rows=0"))
+    found = {}
+    for fixed in ((), ("direct=false",)):
+        of = point.changed(fixed=(*point.system.fixed, *fixed))
+        found[fixed] = [of.kind.at(Site.of(of.changed(scaled=(
+            ("nccl_network.base_simple_us", factor),))))[0].interval_us for factor in (3, 1)]
+    slow, fast = found[()]
+    assert fast <= slow * 1.005
+    slow, fast = found["direct=false",]
+    assert fast > slow * 1.1
+
+
+@pytest.mark.thorough
+def test_a_driver_of_en_with_faster_calls_waits_between_launches():
+    point = Point.named("en", mini_batch=128, local_cache=None, remote_cache=None, in_flight=16,
+                        per_graph=8, rdma=True, warmup=8, measured=8, software="tuned_h100",
+                        gpu="gpu_h100", link="pcie_h100",
+                        fixed=("ring=false", "reads=false", "copied_rows=0"))
+
+    def found(*fixed: str) -> list[float]:
+        of = point.changed(fixed=(*point.system.fixed, *fixed))
+        return [of.kind.at(Site.of(of.changed(scaled=(
+            ("software_tuned_h100.launch_call_us", factor),))))[0].interval_us
+            for factor in (1, 0.7, 0.25)]
+
+    searched, greedy = found(), found("pace_us=0")
+    assert all(faster <= 1.005 * us for us, faster in pairwise(searched)), searched
+    assert any(faster > 1.02 * us for us, faster in pairwise(greedy)), greedy
