@@ -31,8 +31,9 @@ from rtl.formats import (
 )
 
 __all__ = [
-    "Header", "bag_slots", "destinations", "field_place", "gpu_vectors", "header_beat", "pack_records",
-    "parse_errors", "parse_header", "parse_headers", "parse_pooled", "parse_records",
+    "Header", "bag_slots", "destinations", "field_place", "gpu_vectors", "header_beat",
+    "pack_records", "parse_errors", "parse_header", "parse_headers", "parse_pooled",
+    "parse_records",
     "payload_records", "query_packets", "query_records", "record_fields", "records_to_beats",
     "share_end", "values_to_beats", "vectors_packet", "vectors_that_fit",
 ]
