@@ -189,9 +189,9 @@ def test_modelled_nics(model, pool):
         assert once[name] == exact[name]
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"settings": ("interaction=true", "dot_units=3")}, "repeats must be send with interaction"),
-    ({"repeats": "once"}, "repeats must be send, neighbours or indices, not 'once'")])
-def test_options_that_contradict(model, options, message):
+@pytest.mark.parametrize(("repeats", "settings", "message"), [
+    ("indices", ("interaction=true", "dot_units=3"), "repeats must be send with interaction"),
+    ("once", (), "repeats must be one of send, neighbours, indices, not 'once'")])
+def test_options_that_contradict(model, repeats, settings, message):
     with pytest.raises(ValueError, match=message):
-        Run(_options(model, "indices", **options))
+        Run(_options(model, repeats, *settings))
