@@ -148,7 +148,7 @@ def test_flagged_bags_of_a_dead_node(tmp_path, settings, pool, start):
                      "rows = [50, 60, 70]\n")
     # Runs of three samples have the same bag of the dead node's table; every fifth run has none.
     data.write_text("".join(" ".join(
-        f"{table}:{(7 * number // 3 if table == DEAD else number) % 50}" for table in range(NODES)
+        f"{table}:{(7 * (number // 3) if table == DEAD else number) % 50}" for table in range(NODES)
         if table < DEAD or number // 3 % 5) + "\n" for number in range(120)))
     job = Run(_options(
         model, "indices", *LINK, *settings, nodes=NODES, data=str(data), format="trace",
