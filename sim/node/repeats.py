@@ -63,8 +63,8 @@ class Repeats:
     def counts(self, samples: Samples) -> RepeatCounts:
         """Return the counts of the step with these ``samples``."""
         lengths, again = samples.bag_lengths, ~self.new
-        return RepeatCounts(np.count_nonzero(lengths), np.count_nonzero(again),
-                            int(lengths.sum()), int(lengths[again].sum()))
+        return RepeatCounts(*(int(each.sum()) for each in (
+            lengths > 0, again, lengths, lengths[again])))
 
     def expand(self, answers: np.ndarray, status: np.ndarray, first: int, last: int) -> None:
         """Copy the vectors of new bags to the bags that repeat them, in the samples ``first`` to
