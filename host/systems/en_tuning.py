@@ -45,6 +45,9 @@ class EnTuning(HostTuning):
         Inference only. A launched kernel pools the bags, so that ``ring`` is excluded.
     pace: least microseconds from a launch of the NIC's driver to the next; longer times join more
         lists in a kernel. 0 launches as soon as the driver's thread is free.
+    bags_once: equal bags of a table in consecutive samples of a share are sent, delivered and
+        pooled once, as in ``bl-tuned``: the GPU copies the vector to each of the bags, by an index
+        per bag. Inference only; excludes ``interaction``.
     merge: a NIC sends identical keys in flight to an owner once; ``unique`` already merges within a
         share.
     queues: lookups wait for credit in a queue per owner, so a slow owner does not delay others.
@@ -63,6 +66,7 @@ class EnTuning(HostTuning):
     copied_rows: int = 0
     pool: str = POOLS[0]
     pace: int = 0
+    bags_once: bool = False
     merge: bool = True
     queues: bool = False
     dense: bool = True
@@ -82,6 +86,7 @@ class EnTuning(HostTuning):
         """Return whether the options are consistent and not equivalent to another tuning."""
         return not ((self.deliver == "interaction" and (training or self.copied_rows > 0))
                     or (training and (self.copied_rows > 0 or self.relaunch))
+                    or (self.bags_once and (training or self.deliver == "interaction"))
                     or (self.ring and self.reads)
                     or (self.pool != POOLS[0] and (training or self.ring))
                     or (self.pace > 0 and not self.driven)
@@ -105,19 +110,22 @@ class EnTuning(HostTuning):
 
 def en_variants(training: bool, key_bytes: int = KEY_BYTES[0],
                 copied_rows: Sequence[int] = COPIED_ROWS,
-                threads: int = THREADS, pools: Sequence[str] = POOLS[:1]) -> tuple[Variants, ...]:
+                threads: int = THREADS, pools: Sequence[str] = POOLS[:1],
+                repeats: bool = False) -> tuple[Variants, ...]:
     """Return the alternatives that EN searches: the read path with the place of pooling and its
-    `PACES`, ``deliver``, ``copied_rows`` and the options of every system. Other members keep their
-    defaults.
+    `PACES`, ``deliver``, ``copied_rows``, ``bags_once`` and the options of every system. Other
+    members keep their defaults.
 
     key_bytes: bytes of a key. copied_rows: limits on the rows of copied tables.
-    threads: most threads that call. pools: of `POOLS`.
+    threads: most threads that call. pools: of `POOLS`. repeats: whether bags repeat.
     """
     return (tuple({"ring": ring, "reads": reads, "pool": pool, "pace": pace} for pool in pools
                   for ring, reads in ((True, False), (False, False), (False, True))
                   for pace in (PACES if pool != POOLS[0] else PACES[:1])
                   if pool == POOLS[0] or not ring),
             tuple({"deliver": deliver} for deliver in DELIVER),
+            tuple({"bags_once": once} for once in ((False, True) if repeats and not training
+                                                   else (False,))),
             tuple({"copied_rows": rows} for rows in (copied_rows[:1] if training else copied_rows)),
             tuple({"communicators": count} for count in ((1, 2) if training else (1,))),
             *host_variants(threads, key_bytes))
