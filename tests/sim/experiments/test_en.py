@@ -86,7 +86,8 @@ def test_no_nic_is_faster_than_the_bound_of_the_search(deliver):
 
 @pytest.mark.parametrize("pool", ["requester", "owner"])
 def test_repeated_bags_are_looked_up_once(pool):
-    model = Model((5000, 5000, 7000), 16, 1, (16,), (1,), "requests", ((4, 9), (1, 1), (1, 3)),
+    model = Model((5000, 5000, 7000, 90), 16, 1, (16,), (1,), "requests",
+                  ((4, 9), (1, 1), (1, 3), (1, 1)),
                   requests=(8, 16), request_tables=(0,))
     point = POINT.changed(dataset=model, mini_batch=64, measured=2, warmup=1)
     site, tuning = Site.of(point), EnTuning(deliver="pooled", pool=pool, ring=False)
