@@ -53,6 +53,10 @@ __all__ = ["SIZES", "EmberNic", "EnSearch", "check_seen", "deliveries", "en_nic"
 _SEARCHED = ("row_reads", "gpu_rings")
 """Settings that options of EN choose."""
 
+OFTEN = 0.5
+"""Least share of lookups in repeated bags at which EN considers to send repeated bags once. The
+hosts of these runs are in Python, which takes longer to simulate."""
+
 SIZES = {"terabyte": ("hold_vectors=2048", "global_gradient_keys=2048")}
 """Buffers of a data set's NIC that differ from its preset: twice the hold buffer and twice the
 global gradient table. Their size is 64 + 32 + 16 + 134 URAM of the 320 in an SLR, computed from
@@ -260,7 +264,12 @@ class EnSearch(Search):
             pools = (self.fixed["pool"],)
         return en_variants(site.training, site.key_bytes, [
             rows for rows in site.copied_rows if not copied_all(site.trace, rows)], site.threads,
-            dict.fromkeys((POOLS[0], *pools)), site.repeats)
+            dict.fromkeys((POOLS[0], *pools)), self._often())
+
+    def _often(self) -> bool:
+        """Return whether the lookups of repeated bags are at least the share `OFTEN`."""
+        counts = tally_of(self.site.trace, 0, self.site.point.cluster.endpoints).counts
+        return int(counts.new_keys.sum()) <= (1 - OFTEN) * int(counts.keys.sum())
 
     def _pools(self, pool: str) -> tuple[int, ...]:
         """Return the tables that pool at their owner if GPUs copy no table."""

@@ -98,6 +98,8 @@ def test_repeated_bags_are_looked_up_once(pool):
     assert (once.times[0].own_rows < plain.times[0].own_rows) == (pool == "owner")
     search = EnSearch(site, True)
     assert {each.bags_once for each in search.options()} == {False, True}
+    rarely = Site.of(POINT)
+    assert rarely.repeats and not any(each.bags_once for each in EnSearch(rarely, True).options())
     owner = owner_pooled(site, tuning)
     for nic, found in ((plain, False), (once, True)):
         of = deliveries(point, site.trace, 0, owner, found)[0]
