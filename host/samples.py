@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 __all__ = ["KEY_ROW_BITS", "Samples", "Supply", "concatenate", "first_lookups", "first_samples",
-           "rechunk", "segment_indices", "share_sizes"]
+           "most_slots", "rechunk", "segment_indices", "share_sizes"]
 
 KEY_ROW_BITS = 36
 """A key as one integer is ``row | table << KEY_ROW_BITS``, as in `rtl.formats.Key`."""
@@ -20,6 +20,12 @@ def share_sizes(count: int, nodes: int) -> list[int]:
     Sizes differ by at most 1; larger shares come first.
     """
     return [count // nodes + (node < count % nodes) for node in range(nodes)]
+
+
+def most_slots(slots: np.ndarray, nodes: int) -> int:
+    """Return the slots of the share with the most; ``slots`` of each sample, int64 ``[n]``."""
+    ends = np.cumsum(share_sizes(len(slots), nodes))
+    return int(np.diff(np.concatenate(([0], np.cumsum(slots)))[ends], prepend=0).max())
 
 
 def segment_indices(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -108,8 +114,7 @@ class Samples:
 
     def share_slots(self, nodes: int) -> int:
         """Return the slots of the share with the most slots, of ``nodes`` shares."""
-        ends = np.cumsum(share_sizes(len(self), nodes))
-        return int(np.diff(np.concatenate(([0], np.cumsum(self.slots)))[ends], prepend=0).max())
+        return most_slots(self.slots, nodes)
 
     def take(self, indices: np.ndarray | Sequence[int]) -> "Samples":
         """Return the samples at ``indices``, in that order; indices may repeat."""

@@ -14,10 +14,11 @@ from host.batching.graph import Graph
 from host.batching.greedy import greedy_order
 from host.batching.mini_batch import MiniBatch
 from host.batching.refresh import Refresh
+from host.batching.repeats import REPEATS
 from host.batching.stream import Batcher
 
 __all__ = [
-    "ALGORITHMS", "HYPEREDGES", "PRINTED_HYPEREDGES", "WINDOW_BATCHES", "Algorithm", "Batcher",
-    "Graph", "MiniBatch", "Refresh", "Tried", "algorithm_of", "compare", "compare_stream",
-    "file_order", "greedy_order", "key_order", "winner",
+    "ALGORITHMS", "HYPEREDGES", "PRINTED_HYPEREDGES", "REPEATS", "WINDOW_BATCHES", "Algorithm",
+    "Batcher", "Graph", "MiniBatch", "Refresh", "Tried", "algorithm_of", "compare",
+    "compare_stream", "file_order", "greedy_order", "key_order", "winner",
 ]

@@ -62,15 +62,20 @@ class Delivery:
         return 4 * model.width * self.vectors + self.index_bytes
 
 
-def delivery_of(tally: Tally, small: Sequence[bool],
-                pooled: Mapping[int, int] | None = None) -> Delivery:
+def delivery_of(tally: Tally, small: Sequence[bool], pooled: Mapping[int, int] | None = None,
+                once: bool = False) -> Delivery:
     """Return the delivery of a mini-batch that is split over the nodes of ``tally``.
 
     small: for each table, whether every GPU has a copy.
     pooled: owner of each table whose bags pool at the owner, by its number.
+    once: whether repeated and empty bags do not count, see `Counts`.
     """
     copied, counts = np.array(small), tally.counts
     samples = np.array(share_sizes(len(tally.samples), tally.nodes))
+    sizes = np.broadcast_to(samples[:, None], counts.bags.shape)
+    if once:
+        counts = counts._replace(keys=counts.new_keys, bags=counts.new_bags)
+        sizes = counts.bags
     owner = np.full(len(copied), -1)
     for table, node in (pooled or {}).items():
         owner[table] = node
@@ -81,8 +86,8 @@ def delivery_of(tally: Tally, small: Sequence[bool],
     words = counts.bags + np.ceil(counts.keys / 2)
     return Delivery(*(int(each.max()) for each in (
         counts.keys[:, looked_up].sum(axis=1) + foreign,
-        samples * (looked_up.sum() + other.sum(axis=1)),
+        (sizes * (looked_up | other)).sum(axis=1),
         counts.distinct[:, looked_up].sum(axis=1) + foreign,
-        counts.keys[:, copied].sum(axis=1), samples * np.count_nonzero(copied),
+        counts.keys[:, copied].sum(axis=1), sizes[:, copied].sum(axis=1),
         (counts.keys * own).sum(axis=1), (counts.bags * own).sum(axis=1),
         (np.maximum(0, words // 8 - counts.bags) * other).sum(axis=1))))

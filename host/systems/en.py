@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from host.devices.embedding_work import expanded_interaction
+from host.devices.embedding_work import expanded_interaction, gather
 from host.devices.gpu_time import GpuTime
 from host.systems.delivery import Delivery
 from host.systems.dense import Dense
@@ -13,7 +13,7 @@ from host.systems.nic_use import NicUse, own_bags
 from host.systems.options import StepOptions
 from host.systems.program import After, Program, Work
 from host.systems.stage import Step
-from host.systems.tables import vector_bytes
+from host.systems.tables import in_shares, vector_bytes
 from host.systems.workload import Workload
 from host.wire.indices import check_share
 
@@ -113,12 +113,13 @@ class _En:
 
     def _input_bytes(self) -> float:
         """Return the bytes copied to the GPU: dense features, keys of copied tables and of own
-        bags, and bag offsets.
+        bags, bag offsets, and the indices of repeated bags.
         """
         own = self._delivery
         return float(4 * self._w.model.dense * self._samples
                      + self._tuning.key_bytes * (own.copied_slots + own.copied_bags
-                                                 + self._nic.own_rows + self._nic.own_bags)
+                                                 + self._nic.own_rows + self._nic.own_bags
+                                                 + self._w.whole.max() * self._tuning.bags_once)
                      + (own.bag_bytes if self._tuning.deliver == "unique" else 0))
 
     def _answers(self, asked: tuple[int, ...], bottom: After) -> tuple[int, ...]:
@@ -164,6 +165,11 @@ class _En:
         if deliver == "unique":
             rows, bags = rows + own.slots, bags + own.bags
             index += own.index_bytes + own.bag_bytes
+        if self._tuning.bags_once:
+            new = [gather(rows, bags, w.model.width)] if rows else []
+            copies = [in_shares(w, gather, "whole", "whole")]
+            return [*[("expand", "irregular", new)] * (rows > 0),
+                    ("vectors of equal bags", "irregular", copies), *self._dense.top()[:1]]
         if not rows:
             return self._dense.top()[:1]
         return [("expand and interaction", "irregular", expanded_interaction(

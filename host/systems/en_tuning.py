@@ -47,6 +47,9 @@ class EnTuning(HostTuning):
         keys. Inference only; excludes ``interaction``.
     pool: node that pools the bags of a table, one of `POOLS`; ``auto`` chooses for each table.
         Inference only. A launched kernel pools the bags, so that ``ring`` is excluded.
+    bags_once: equal bags of a table in consecutive samples of a share are sent, delivered and
+        pooled once, as in ``bl-tuned``: the GPU copies the vector to each of the bags, by an index
+        per bag. Inference only; excludes ``interaction``.
     merge: a NIC sends identical keys in flight to an owner once; ``unique`` already merges within a
         share.
     queues: lookups wait for credit in a queue per owner, so a slow owner does not delay others.
@@ -65,6 +68,7 @@ class EnTuning(HostTuning):
     deliver: str = "unique"
     copied_rows: int = 0
     pool: str = POOLS[0]
+    bags_once: bool = False
     merge: bool = True
     queues: bool = False
     dense: bool = True
@@ -84,9 +88,10 @@ class EnTuning(HostTuning):
         """Return whether the options are consistent and not equivalent to another tuning."""
         return not ((self.deliver == "interaction" and (training or self.copied_rows > 0))
                     or (training and (self.copied_rows > 0 or self.relaunch))
+                    or (self.bags_once and (training or self.deliver == "interaction"))
                     or (self.ring and self.reads)
-                     or (self.pool != POOLS[0] and (training or self.ring))
-                     or (self.pace_us > 0 and (training or not self.driven))
+                    or (self.pool != POOLS[0] and (training or self.ring))
+                    or (self.pace_us > 0 and (training or not self.driven))
                     or (self.threads > 1 and self.driven)
                     or (self.communicators > 1 and not training)
                     or (self.relaunch and not (self.ring and self.completion and self.dense)))
@@ -107,13 +112,14 @@ class EnTuning(HostTuning):
 
 def en_variants(training: bool, key_bytes: int = KEY_BYTES[0],
                 copied_rows: Sequence[int] = COPIED_ROWS,
-                threads: int = THREADS, pools: Sequence[str] = POOLS[:1]) -> tuple[Variants, ...]:
+                threads: int = THREADS, pools: Sequence[str] = POOLS[:1],
+                repeats: bool = False) -> tuple[Variants, ...]:
     """Return the alternatives that EN searches: the read path with the place of pooling,
-    ``pace_us``, ``deliver``, ``copied_rows`` and the options of every system. Other members keep
-    their defaults.
+    ``pace_us``, ``deliver``, ``bags_once``, ``copied_rows`` and the options of every system. Other
+    members keep their defaults.
 
     key_bytes: bytes of a key. copied_rows: limits on the rows of copied tables.
-    threads: most threads that call. pools: of `POOLS`.
+    threads: most threads that call. pools: of `POOLS`. repeats: whether bags repeat.
     """
     return (tuple({"ring": ring, "reads": reads, "pool": pool, "pace_us": pace} for pool in pools
                   for ring, reads in ((True, False), (False, False), (False, True))
@@ -121,6 +127,8 @@ def en_variants(training: bool, key_bytes: int = KEY_BYTES[0],
                   if pool == POOLS[0] or not ring),
             tuple({"pace_us": pace} for pace in ((0,) if training else (0, *PACES))),
             tuple({"deliver": deliver} for deliver in DELIVER),
+            tuple({"bags_once": once} for once in ((False, True) if repeats and not training
+                                                   else (False,))),
             tuple({"copied_rows": rows} for rows in (copied_rows[:1] if training else copied_rows)),
             tuple({"communicators": count} for count in ((1, 2) if training else (1,))),
             *host_variants(threads, key_bytes))

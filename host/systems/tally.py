@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from host.batching.repeats import repeated_bags
 from host.placement.shard import OWNER_BITS, key_hash
-from host.samples import KEY_ROW_BITS, Samples, segment_indices, share_sizes
+from host.samples import KEY_ROW_BITS, Samples, share_sizes
 
-__all__ = ["Counts", "Tally", "repeated_bags"]
+__all__ = ["Counts", "Tally"]
 
 
 class Counts(NamedTuple):
@@ -17,7 +18,8 @@ class Counts(NamedTuple):
 
     keys, bags: lookups, and non-empty bags; a bag with rows at several owners counts at each.
     distinct: distinct keys of the share. unique: distinct keys of the mini-batch, without the axis
-    of the shares. new_keys, new_bags: without repeated bags, see :func:`repeated_bags`.
+    of the shares. new_keys, new_bags: without repeated bags, see
+    :func:`host.batching.repeats.repeated_bags`.
     """
 
     keys: np.ndarray
@@ -125,24 +127,3 @@ def _bags(share: Samples, owner: np.ndarray | None, owners: int,
     there[pair] = True
     return (np.bincount(pair % (tables * owners), minlength=tables * owners).reshape(
         tables, owners), np.count_nonzero(there.reshape(-1, tables, owners), axis=0))
-
-
-def repeated_bags(samples: Samples, nodes: int) -> np.ndarray:
-    """Return whether each bag equals the bag of its table in the preceding sample of its share.
-
-    bool ``[samples, tables]``. Keys are compared in order.
-    """
-    lengths = samples.bag_lengths
-    same = np.zeros(lengths.shape, bool)
-    if len(lengths) < 2:
-        return same
-    same[1:] = lengths[1:] == lengths[:-1]
-    same[np.cumsum(share_sizes(len(samples), nodes))[:-1].clip(max=len(lengths) - 1)] = False
-    begins = samples.bag_offsets[:-1].reshape(lengths.shape)
-    later = np.flatnonzero(same)
-    sizes = lengths.reshape(-1)[later]
-    first, second = (segment_indices(of.reshape(-1)[later - shift], sizes)
-                     for of, shift in ((begins, lengths.shape[1]), (begins, 0)))
-    differs = samples.rows[first] != samples.rows[second]
-    same.reshape(-1)[np.repeat(later, sizes)[differs]] = False
-    return same

@@ -118,8 +118,8 @@ def parse_bags(words: np.ndarray) -> BagList:
     return BagList(head["table"], lengths, rows.astype(np.int64), head["landing"], wide)
 
 
-def bag_queries(samples: Samples, first_sample: int,
-                owner_pooled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def bag_queries(samples: Samples, first_sample: int, owner_pooled: np.ndarray,
+                sent: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return the query words of ``samples``, and the places of their items: uint64, int64.
 
     A sample is a head and its slots in order. A bag of an owner-pooled table is a single slot: a
@@ -127,37 +127,40 @@ def bag_queries(samples: Samples, first_sample: int,
     may begin at any item: a head, a record or a bag.
 
     owner_pooled: rows of each owner-pooled table by its number, 0 for other tables: int64
-    ``[tables]``.
+    ``[tables]``. sent: as of :func:`host.wire.packets.query_records`.
 
     ``ValueError`` if a sample has too many slots.
     """
-    lengths = samples.bag_lengths.reshape(-1).astype(np.int64)
     n, columns = samples.bag_lengths.shape
+    here = np.ones(n * columns, bool) if sent is None else sent.reshape(-1)
+    lengths = samples.bag_lengths.reshape(-1).astype(np.int64)
+    begins = samples.bag_offsets[:-1]
     tables = np.zeros(len(lengths), np.int64)
-    tables[lengths > 0] = samples.tables[samples.bag_offsets[:-1][lengths > 0]]
-    bag = (lengths > 0) & (owner_pooled[tables] > 0)
+    tables[lengths > 0] = samples.tables[begins[lengths > 0]]
+    bag = here & (lengths > 0) & (owner_pooled[tables] > 0)
     wide = owner_pooled[tables] > NARROW_ROWS
-    slots = np.where(bag, 1, np.maximum(lengths, 1)).reshape(n, columns).sum(axis=1)
+    slots = (here * np.where(bag, 1, np.maximum(lengths, 1))).reshape(n, columns).sum(axis=1)
     most, bits = int(slots.max(initial=0)), SampleRecord.members["slots"]
     if most >> bits:
         raise ValueError(f"slots of a sample must fit {bits} bits, not {most!r}")
-    sizes = np.where(bag, 1 + words_of(lengths, wide, 0), np.maximum(lengths, 1))
-    firsts = np.cumsum(sizes) - sizes + np.repeat(np.arange(n), columns) + 1
-    words = np.zeros(int(sizes.sum()) + n, np.uint64)
+    sizes = here * np.where(bag, 1 + words_of(lengths, wide, 0), np.maximum(lengths, 1))
+    headed = slots > 0
+    firsts = np.cumsum(sizes) - sizes + np.repeat(np.cumsum(headed), columns)
+    words = np.zeros(int(sizes.sum()) + np.count_nonzero(headed), np.uint64)
 
-    sample_words = sizes.reshape(n, columns).sum(axis=1) + 1
+    sample_words = sizes.reshape(n, columns).sum(axis=1)[headed] + 1
     heads = np.cumsum(sample_words) - sample_words
     words[heads] = pack_records(
-        SampleRecord, sample=(np.arange(n) + first_sample) & 0xFFFFFFFF, slots=slots,
-        kind=np.full(n, RecordKind.SAMPLE))
+        SampleRecord, sample=(np.flatnonzero(headed) + first_sample) & 0xFFFFFFFF,
+        slots=slots[headed], kind=np.full(len(heads), RecordKind.SAMPLE))
 
-    of_bag = np.repeat(bag, lengths)
-    full, empty = ~bag & (lengths > 0), firsts[lengths == 0]
+    full, empty = here & ~bag & (lengths > 0), firsts[here & (lengths == 0)]
+    of_bag, of_key = np.repeat(bag, lengths), np.repeat(full, lengths)
     places = segment_indices(firsts[full], lengths[full])
     kinds = np.full(len(places), RecordKind.KEY)
     kinds[np.cumsum(lengths[full]) - 1] = RecordKind.KEY_END
-    words[places] = pack_records(QueryRecord, row=samples.rows[~of_bag],
-                                 table=samples.tables[~of_bag], kind=kinds)
+    words[places] = pack_records(QueryRecord, row=samples.rows[of_key],
+                                 table=samples.tables[of_key], kind=kinds)
     words[empty] = pack_records(QueryRecord, kind=np.full(len(empty), RecordKind.EMPTY))
 
     words[firsts[bag]] = pack_records(

@@ -31,8 +31,9 @@ from rtl.formats import (
 )
 
 __all__ = [
-    "Header", "destinations", "field_place", "gpu_vectors", "header_beat", "pack_records",
-    "parse_errors", "parse_header", "parse_headers", "parse_pooled", "parse_records",
+    "Header", "bag_slots", "destinations", "field_place", "gpu_vectors", "header_beat",
+    "pack_records", "parse_errors", "parse_header", "parse_headers", "parse_pooled",
+    "parse_records",
     "payload_records", "query_packets", "query_records", "record_fields", "records_to_beats",
     "share_end", "values_to_beats", "vectors_packet", "vectors_that_fit",
 ]
@@ -140,36 +141,50 @@ def values_to_beats(values: np.ndarray) -> np.ndarray:
     return beats
 
 
-def query_records(samples: Samples, first_sample: int) -> np.ndarray:
+def query_records(samples: Samples, first_sample: int,
+                  sent: np.ndarray | None = None) -> np.ndarray:
     """Return the query records of ``samples``, numbered from ``first_sample``: uint64.
 
     Each sample is a head and a record per slot: its keys, bag by bag, and a record per empty bag.
+    ``sent``: whether to send each bag, bool ``[n, tables]``; None for all bags. A sample without a
+    bag to send has no records.
     """
     lengths = samples.bag_lengths
     n, tables = lengths.shape
-    slots = np.maximum(lengths, 1).reshape(-1).astype(np.int64)
+    slots = bag_slots(lengths, sent)
+    sample_slots = slots.sum(axis=1)
+    headed = sample_slots > 0
+    slots = slots.reshape(-1)
     # Positions of the slots: each sample begins with a head record.
     slot_sample = np.repeat(np.repeat(np.arange(n), tables), slots)
     total = int(slots.sum())
-    place = np.arange(total) + slot_sample + 1
-    records = np.zeros(total + n, np.uint64)
+    place = np.arange(total) + np.cumsum(headed)[slot_sample]
+    records = np.zeros(total + np.count_nonzero(headed), np.uint64)
     kinds = np.full(total, RecordKind.KEY, np.uint64)
-    ends = np.cumsum(slots) - 1
-    kinds[ends] = np.where(lengths.reshape(-1) == 0, RecordKind.EMPTY, RecordKind.KEY_END)
+    ends = np.cumsum(slots)[slots > 0] - 1
+    kinds[ends] = np.where(lengths.reshape(-1)[slots > 0] == 0, RecordKind.EMPTY,
+                           RecordKind.KEY_END)
     rows, table = np.zeros(total, np.uint64), np.zeros(total, np.uint64)
     full = kinds != RecordKind.EMPTY
-    rows[full], table[full] = samples.rows, samples.tables
+    keys = slice(None) if sent is None else np.repeat(sent.reshape(-1), lengths.reshape(-1))
+    rows[full], table[full] = samples.rows[keys], samples.tables[keys]
     records[place] = pack_records(QueryRecord, row=rows, table=table, kind=kinds)
-    sample_slots = samples.slots
-    heads = np.concatenate(([0], np.cumsum(sample_slots + 1)[:-1])) if n else np.zeros(0, np.int64)
     if n:
         if int(sample_slots.max()) >> SampleRecord.members["slots"]:
             raise ValueError(f"slots of a sample must fit {SampleRecord.members['slots']} bits, "
                              f"not {int(sample_slots.max())!r}")
-        numbers = (np.arange(n) + first_sample) & 0xFFFFFFFF
-        records[heads] = pack_records(SampleRecord, sample=numbers, slots=sample_slots,
-                                      kind=np.uint64(RecordKind.SAMPLE))
+        sizes = sample_slots[headed] + 1
+        records[np.cumsum(sizes) - sizes] = pack_records(
+            SampleRecord, sample=(np.flatnonzero(headed) + first_sample) & 0xFFFFFFFF,
+            slots=sample_slots[headed], kind=np.uint64(RecordKind.SAMPLE))
     return records
+
+
+def bag_slots(lengths: np.ndarray, sent: np.ndarray | None = None) -> np.ndarray:
+    """Return the slots of each bag: a slot per key, a slot for an empty bag, and 0 slots for a bag
+    that is not ``sent``; int64."""
+    slots = np.maximum(lengths, 1).astype(np.int64)
+    return slots if sent is None else slots * sent
 
 
 def share_end() -> np.ndarray:

@@ -53,6 +53,10 @@ __all__ = ["SIZES", "EmberNic", "EnSearch", "check_seen", "deliveries", "en_nic"
 _SEARCHED = ("row_reads", "gpu_rings")
 """Settings that options of EN choose."""
 
+OFTEN = 0.5
+"""Least share of lookups in repeated bags at which EN considers to send repeated bags once. The
+hosts of these runs are in Python, which takes longer to simulate."""
+
 SIZES = {"terabyte": ("hold_vectors=2048", "global_gradient_keys=2048")}
 """Buffers of a data set's NIC that differ from its preset: twice the hold buffer and twice the
 global gradient table. Their size is 64 + 32 + 16 + 134 URAM of the 320 in an SLR, computed from
@@ -78,7 +82,8 @@ def nic_point(point: Fields, devices: Devices, tuning: EnTuning,
         "+".join(sorted(parts, key=PARTS.index)), fidelity=given.fidelity,
         local_cache=given.local_cache, remote_cache=given.remote_cache,
         settings=overridden(own, given.settings), sampled=given.sampled,
-        persistent_gather=tuning.ring, pace_us=tuning.pace_us, owner_tables=owner)), Nics(
+        persistent_gather=tuning.ring, pace_us=tuning.pace_us, owner_tables=owner,
+        repeats="neighbours" if tuning.bags_once else "send")), Nics(
             frozenset(parts), SIZES.get(point.workload.preset, ()) if tuning.sizes else ())
 
 
@@ -96,22 +101,22 @@ def check_seen(site: Site, tuning: EnTuning) -> None:
                   site.devices.gpu.gpu)
 
 
-def deliveries(point: Fields, trace: Trace, copied_rows: int,
-               owner: tuple[int, ...] = ()) -> list[Delivery]:
+def deliveries(point: Fields, trace: Trace, copied_rows: int, owner: tuple[int, ...] = (),
+               once: bool = False) -> list[Delivery]:
     """Return what NICs deliver in each measured mini-batch if GPUs copy each table of at most
     ``copied_rows`` rows; ``owner``: tables that pool at their owner, numbered without copied
-    tables."""
+    tables; ``once``: whether repeated bags are not sent."""
     small = tuple(rows <= copied_rows for rows in trace.model.rows)
     kept = np.flatnonzero(~np.array(small)).tolist()
     plan = plan_of(point, trace, copied_rows) if owner else None
     return list(_deliveries(trace, small, point.cluster.endpoints, tuple(
-        (kept[table], plan.tables[table].owner) for table in owner) if plan else ()))
+        (kept[table], plan.tables[table].owner) for table in owner) if plan else (), once))
 
 
 @of_trace
 def _deliveries(trace: Trace, small: tuple[bool, ...], endpoints: int,
-                pooled: tuple[tuple[int, int], ...]) -> tuple[Delivery, ...]:
-    return tuple(delivery_of(tally_of(trace, number, endpoints), small, dict(pooled))
+                pooled: tuple[tuple[int, int], ...], once: bool) -> tuple[Delivery, ...]:
+    return tuple(delivery_of(tally_of(trace, number, endpoints), small, dict(pooled), once)
                  for number in range(len(trace.measured)))
 
 
@@ -131,13 +136,16 @@ def least_times(model: Model, tuning: EnTuning, of: Delivery, samples: int,
                     delivered_bytes=of.result_bytes(tuning.deliver, model, samples))
 
 
-def link_bounds(site: Site, owner: tuple[int, ...], copied_rows: int = 0) -> list[float]:
+def link_bounds(site: Site, owner: tuple[int, ...], copied_rows: int = 0,
+                once: bool = False) -> list[float]:
     """Return a lower bound of the busiest network link's time for each measured mini-batch, in
-    microseconds; 0 where a NIC serves several GPUs. ``owner``: tables that pool at their owner."""
+    microseconds; 0 where a NIC serves several GPUs. ``owner``: tables that pool at their owner.
+    ``once``: whether repeated bags are not sent."""
     if site.point.cluster.gpus_per_nic > 1:
         return [0.0] * len(site.trace.measured)
     size, rate = 4 * site.trace.model.width, site.devices.network.bandwidth_gbit_s / 8 * 1e3
-    return [size / rate * least_vectors(site.point, site.trace, number, owner, copied_rows)
+    return [size / rate * least_vectors(site.point, site.trace, number, owner, copied_rows,
+                                        once)
             for number in range(len(site.trace.measured))]
 
 
@@ -233,11 +241,12 @@ class EnSearch(Search):
     def __init__(self, site: Site, all_reduce: bool, given: NicPart | None = None):
         super().__init__(site, all_reduce)
         self._run = cache(self._nic if given is None else lambda tuning: given)
-        self._delivered = cache(lambda rows, owner=(): deliveries(
-            site.point, site.trace, rows, owner))
+        self._delivered = cache(lambda rows, owner, once: deliveries(
+            site.point, site.trace, rows, owner, once))
         self._tables = cache(lambda pool, rows: owner_tables(
             site.point, site.nic_trace, pool, rows))
-        self._link_us = cache(lambda pool, rows: link_bounds(site, self._tables(pool, rows), rows))
+        self._link_us = cache(lambda pool, rows, once: link_bounds(
+            site, self._tables(pool, rows), rows, once))
         self._every: list[EnTuning] = []
 
     def nic(self, tuning: EnTuning) -> NicPart:
@@ -255,7 +264,12 @@ class EnSearch(Search):
             pools = (self.fixed["pool"],)
         return en_variants(site.training, site.key_bytes, [
             rows for rows in site.copied_rows if not copied_all(site.trace, rows)], site.threads,
-            dict.fromkeys((POOLS[0], *pools)))
+            dict.fromkeys((POOLS[0], *pools)), self._often())
+
+    def _often(self) -> bool:
+        """Return whether the lookups of repeated bags are at least the share `OFTEN`."""
+        counts = tally_of(self.site.trace, 0, self.site.point.cluster.endpoints).counts
+        return int(counts.new_keys.sum()) <= (1 - OFTEN) * int(counts.keys.sum())
 
     def _pools(self, pool: str) -> tuple[int, ...]:
         """Return the tables that pool at their owner if GPUs copy no table."""
@@ -300,12 +314,12 @@ class EnSearch(Search):
         return self._ways(option, [
             least_times(self.site.trace.model, option, of, share, us)
             for of, us in zip(self._delivery(option), self._link_us(
-                option.pool, option.copied_rows))], few=True)
+                option.pool, option.copied_rows, option.bags_once))], few=True)
 
     def in_words(self, option: EnTuning) -> tuple[str, ...]:
         """Return the chosen options in words, the tables that pool at their owner, and why unique
         delivery is impossible."""
-        most = max(of.slots for of in self._delivered(option.copied_rows))
+        most = max(of.slots for of in self._delivery(replace(option, pool=POOLS[0])))
         owner = self._tables(option.pool, option.copied_rows)
         return (*super().in_words(option), *pooled_in_words(owner, self.site.trace.model.tables),
                 *([pooled_instead(most)] if most > MOST_INDICES else ()))
@@ -338,11 +352,12 @@ class EnSearch(Search):
         if tuning.deliver == "interaction":
             return nics_interact(self.site.trace.model)
         return tuning.deliver != "unique" or (self.site.point.cluster.gpus_per_nic == 1 and all(
-            of.slots <= MOST_INDICES for of in self._delivered(tuning.copied_rows)))
+            of.slots <= MOST_INDICES for of in self._delivery(replace(tuning, pool=POOLS[0]))))
 
     def _delivery(self, tuning: EnTuning) -> list[Delivery]:
         """Return the delivery of each mini-batch."""
-        return self._delivered(tuning.copied_rows, self._tables(tuning.pool, tuning.copied_rows))
+        return self._delivered(tuning.copied_rows, self._tables(tuning.pool, tuning.copied_rows),
+                               tuning.bags_once)
 
     def _sees(self, tuning: EnTuning) -> bool:
         """Return whether NICs see all rows that they read."""

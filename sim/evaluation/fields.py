@@ -148,7 +148,7 @@ class Options:
     local_cache = remote_cache = 0.0
     settings = ()
     sampled = None
-    persistent_gather, copied_rows, owner_tables = False, 0, ()
+    persistent_gather, copied_rows, owner_tables, repeats = False, 0, (), "send"
 
     def __post_init__(self) -> None:
         check_known(self, fidelity=FIDELITIES)
@@ -195,12 +195,14 @@ class SmartNicOptions(CardOptions):
     persistent kernel serves the NICs' lookups on the GPU instead of gathers that the host launches;
     ``pace_us``, least time from one such launch to the next (a system searches longer times);
     ``owner_tables``, in inference, numbers of the tables that pool at their owner, see
-    :func:`sim.evaluation.pooling.owner_tables`.
+    :func:`sim.evaluation.pooling.owner_tables`; ``repeats``, in inference without interaction on
+    the NIC, the repeated bags that are not sent, as of :class:`sim.job.workload.Workload`.
     """
 
     persistent_gather: bool = False
     pace_us: float = 0.0
     owner_tables: tuple[int, ...] = ()
+    repeats: str = "send"
 
     def __post_init__(self) -> None:
         super().__post_init__()

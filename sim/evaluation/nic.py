@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gen.base.settings import overridden, setting_name
+from host.batching.repeats import repeated_bags
 from host.model import Model
 from host.placement.shard import ShardPlan
 from host.samples import share_sizes
@@ -285,7 +286,7 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
         fidelity=point.system.fidelity, network=devices.network, pcie=devices.pcie, gpu=gpu,
         mlp="blas", seed=workload.seed, placement=placement,
         copied_rows=point.system.copied_rows, lookups=lookups, gpus=point.cluster.gpus_per_nic,
-        owner_tables=point.system.owner_tables or None)
+        owner_tables=point.system.owner_tables or None, repeats=point.system.repeats)
 
 
 def sizes_for(point: Fields, nics: Nics, trace: Trace, interaction: bool) -> tuple[str, ...]:
@@ -364,6 +365,8 @@ def _own_counts(point: Fields, trace: Trace, interacts: bool) -> list[tuple[floa
     plan, found = plan_of(point, trace), []
     for batch in trace.measured:
         lengths, ends = batch.samples.bag_lengths, np.cumsum(share_sizes(len(batch.samples), nodes))
+        if point.system.repeats != "send":
+            lengths = lengths * ~repeated_bags(batch.samples, nodes)
         shares = np.split(lengths, ends[:-1])
         own = [share[:, [table for table in owner if plan.tables[table].owner == node]]
                for node, share in enumerate(shares)]

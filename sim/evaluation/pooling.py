@@ -137,27 +137,30 @@ def _busiest(trace: Trace, plan: ShardPlan, foreign: ForeignBags, traffic: PoolB
 
 
 def least_vectors(point: Fields, trace: Trace, number: int, owner: tuple[int, ...],
-                  copied_rows: int = 0) -> int:
+                  copied_rows: int = 0, once: bool = False) -> int:
     """Return a lower bound of the vectors that reach a node over the network in a measured
     mini-batch, for the node that receives the most.
 
     They are the foreign bags of the tables ``owner``, and the distinct foreign rows of other tables
-    that exceed the remote cache. The parameters are those of :func:`tables_of`.
+    that exceed the remote cache. The parameters are those of :func:`tables_of`; ``once``: whether
+    repeated bags are not sent.
     """
     left = without_small(trace, copied_rows) if copied_rows else trace
     nic = _Nic.of(point)
-    bags, rows = _arriving(left, plan_of(point, left).with_owner_tables(owner), number)
+    bags, rows = _arriving(left, plan_of(point, left).with_owner_tables(owner), number,
+                           "new_bags" if once else "bags")
     cached = nic.sets * nic.config.remote_cache_ways
     return int((bags + np.maximum(rows - cached, 0)).max())
 
 
 @of_trace
-def _arriving(trace: Trace, plan: ShardPlan, number: int) -> tuple[np.ndarray, np.ndarray]:
+def _arriving(trace: Trace, plan: ShardPlan, number: int,
+              bags: str) -> tuple[np.ndarray, np.ndarray]:
     """Return, for each requester, the foreign bags of owner-pooled tables and the distinct foreign
-    rows of other tables: int64 ``[nodes]``."""
+    rows of other tables: int64 ``[nodes]``. ``bags``: the bags counted, a member of `Counts`."""
     owner = plan.owner_pooled > 0
     return tuple(_pairs(trace, plan, number, name)[:, :, of].sum(axis=(1, 2))
-                 for name, of in (("bags", owner), ("distinct", ~owner)))
+                 for name, of in ((bags, owner), ("distinct", ~owner)))
 
 
 def _pairs(trace: Trace, plan: ShardPlan, number: int, name: str = "bags") -> np.ndarray:

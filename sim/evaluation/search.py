@@ -7,6 +7,7 @@ from functools import cache, cached_property
 from itertools import product
 from typing import Any, ClassVar
 
+from host.batching.repeats import repeated_bags
 from host.systems import (
     COPIED_ROWS,
     THREADS,
@@ -23,7 +24,6 @@ from host.systems import (
     open_variants,
     start_of,
 )
-from host.systems.tally import repeated_bags
 from sim.evaluation.fields import Fields, Flights, devices_of
 from sim.evaluation.forming import FILE_ORDER, Forming, forming_of
 from sim.evaluation.store import Store

@@ -89,6 +89,9 @@ def check_pools(config: NicConfig, plan: ShardPlan) -> None:
 def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workload) -> None:
     """Raise ``ValueError`` if the model, the nodes or the mini-batches in flight exceed the NIC's
     sizes."""
+    if workload.repeats != "send" and runtime.interaction:
+        raise ValueError(f"repeats must be send with interaction, not {workload.repeats!r}: the "
+                         f"NIC needs all bags of a sample")
     if workload.nodes > config.nodes:
         raise ValueError(f"nodes must be at most {config.nodes} for config {config.name}, "
                          f"not {workload.nodes!r}")

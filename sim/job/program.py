@@ -35,6 +35,9 @@ class ProgramOptions:
     optimizer_on: str = option(
         "host", "Where rows of tables are updated. host: by any PyTorch optimizer; nic: by the "
         "NICs' SGD or row-wise Adagrad.", among=("host", "nic"))
+    repeats: str = same(Workload, "repeats", help="Equal bags of a table in a node's share of a "
+                        "mini-batch, with RTL: sent each (send), once to consecutive samples "
+                        "(neighbours), or once (indices).")
     config: str | None = option(
         None, "Preset of the NIC that runs in RTL.",
         shown="kaggle up to dimension 16, else terabyte")

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from gen.base.option import AnyPath, AnyPaths, option
-from host.batching import ALGORITHMS, WINDOW_BATCHES, algorithm_of
+from host.batching import ALGORITHMS, REPEATS, WINDOW_BATCHES, algorithm_of
 from host.data.datasets import DATA_HELP, FORMAT_HELP, Paths
 from host.data.indexing import INDEX_HELP, format_of
 from host.hashing import check_seed
@@ -102,6 +102,10 @@ class Workload:
         f"needs fewer bytes on the network, counted in the first {MEASURED:,} samples. Or a TOML "
         "file with the tables that pool at the owner, by name or number: "
         "owner = [\"items seen\", 3].", metavar="requester|owner|auto|FILE")
+    repeats: str = option(
+        "send", "Equal bags of a table in a node's share of a mini-batch. send: send all of them; "
+        "neighbours: send a bag once to consecutive samples, and copy its vector; indices: send "
+        "each distinct bag once, and copy its vector.", among=REPEATS)
     network: AnyPath | NetworkProfile = option(
         "ethernet_100g_switch", _PROFILE.format("Network"), of_cluster=True)
     gpu: AnyPath | GpuProfile = option("gpu_rtx8000", _PROFILE.format("GPU"), of_cluster=True)

@@ -158,9 +158,11 @@ class Answers:
         if step.number in self._given_up:
             return ()
         self._places += 1
+        complete = step.place(self._number, at, first, parts)
         if status:
             self._lost[sample] = status
-        if last != step.place(self._number, at, first, parts):
+            step.flag(self._number, at, first + len(parts) - 1, status)
+        if last != complete:
             raise ProtocolError(f"sample {step.numbers[at]} ended after {step.filled[at]} of "
                                 f"{step.answers.shape[1]} parts")
         if last:

@@ -45,9 +45,8 @@ class Completions:
         self._numbers[step.number] = self._opened
         self._open[step.number & 0xFFFF] = step
         self._opened += 1
-        first, last = step.shares[self._node:self._node + 2]
-        return step_open_packet(step.number, last - first + step.unique, self._returned,
-                                node=self._node)
+        return step_open_packet(step.number, int(step.left[self._node]) + step.unique,
+                                self._returned, node=self._node)
 
     def flushed(self, packet: np.ndarray, head: Header) -> np.ndarray:
         """Return the answer to a FLUSH packet: all earlier data are in GPU memory."""

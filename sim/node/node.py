@@ -167,7 +167,7 @@ class Node:
     @property
     def unanswered(self) -> int:
         """Unanswered samples of this node's shares, in flight or waiting."""
-        shares = ((step, int(step.left[self.number])) for step in self._answers.steps.values())
+        shares = ((step, step.unanswered(self.number)) for step in self._answers.steps.values())
         return sum(left or (self.bags is not None and self.bags.waits(step))
                    * (step.shares[self.number + 1] - step.shares[self.number])
                    for step, left in shares)
@@ -334,6 +334,7 @@ class Node:
         self._end_step(step, now)
 
     def _end_step(self, step: Step, now: float) -> None:
+        step.expand(self.number)
         step.ends[self.number] = now
         self._answers.close(step)
         if self._completions is not None and step.sends(self.number):

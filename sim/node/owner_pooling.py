@@ -6,9 +6,9 @@ from itertools import pairwise
 import numpy as np
 
 from host.placement.shard import ShardPlan
-from host.samples import Samples
+from host.samples import Samples, share_sizes
 from host.wire.bags import BagList, bag_queries
-from host.wire.packets import record_fields
+from host.wire.packets import bag_slots, record_fields
 from rtl.formats import QueryRecord, RecordKind
 
 __all__ = ["OwnerPooling", "share_slots"]
@@ -36,12 +36,13 @@ class OwnerPooling:
 
     @classmethod
     def of(cls, plan: ShardPlan, samples: Samples, first: int,
-           shares: list[int], interaction: bool = False,
+           shares: list[int], interaction: bool = False, sent: np.ndarray | None = None,
            ) -> tuple["OwnerPooling", np.ndarray, np.ndarray]:
         """Return the bags of a step, its query records, and the bounds of each sample's records.
 
         first: number of the first sample. shares: first sample of each node's share, then the
-        number of samples. interaction: whether the NIC computes the interaction.
+        number of samples. interaction: whether the NIC computes the interaction. sent: whether
+        each bag is sent or pooled by its own GPU, bool ``[samples, tables]``; None for all bags.
         """
         own = np.array([plan.own_pooled(node) for node in range(plan.nodes)]) & (not interaction)
         records, items, heads, at = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], [], 0
@@ -49,12 +50,16 @@ class OwnerPooling:
             if own[node].all():
                 heads.append(np.full(end - begin, at))
                 continue
+            new = None if sent is None else sent[begin:end, ~own[node]]
             words, places = bag_queries(samples.slice(begin, end).of_tables(~own[node]),
-                                        first + begin, plan.owner_pooled)
+                                        first + begin, plan.owner_pooled, new)
             kinds = record_fields(QueryRecord, words[places])["kind"]
             records.append(words)
             items.append(places + at)
-            heads.append(places[kinds == RecordKind.SAMPLE] + at)
+            ends = np.append(places[kinds == RecordKind.SAMPLE], len(words))
+            # A sample without records begins where the next sample with records does.
+            headed = np.ones(end - begin, bool) if new is None else new.any(axis=1)
+            heads.append(at + ends[np.cumsum(headed) - headed])
             at += len(words)
         pools = cls(plan.owner_pooled > 0, own, np.concatenate(items),
                     np.zeros(plan.nodes, np.int64))
@@ -69,27 +74,36 @@ class OwnerPooling:
         begin, after = np.searchsorted(self.items, (first, end))
         return self.items[begin:after] - first
 
-    def sent_lengths(self, node: int, share: Samples) -> tuple[np.ndarray, np.ndarray]:
-        """Return the keys and the slots of each bag of ``share`` that ``node`` sends to its NIC:
-        int64 ``[samples, tables]``."""
-        sent = ~self.own[node]
-        keys = share.bag_lengths[:, sent].astype(np.int64)
-        return keys, np.where(self.pooled[sent], np.minimum(keys, 1), keys)
+    def sent_lengths(self, node: int, share: Samples,
+                     sent: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the keys and the slots of each bag of ``share`` in the tables that ``node`` sends
+        to its NIC, 0 for bags that are not ``sent``: int64 ``[samples, tables]``."""
+        tables = ~self.own[node]
+        keys = share.bag_lengths[:, tables].astype(np.int64)
+        keys = keys if sent is None else keys * sent[:, tables]
+        return keys, np.where(self.pooled[tables], np.minimum(keys, 1), keys)
 
-    def own_bags(self, node: int, share: Samples) -> BagList:
-        """Return the own bags of the ``share`` of ``node``, except empty bags, sample by sample."""
+    def own_bags(self, node: int, share: Samples, sent: np.ndarray | None) -> BagList:
+        """Return the own bags of the ``share`` of ``node`` that are ``sent``, except empty bags,
+        sample by sample."""
         held = share.of_tables(self.own[node])
         lengths = held.bag_lengths.reshape(-1).astype(np.int64)
         full = lengths > 0
+        if sent is not None:
+            full &= sent[:, self.own[node]].reshape(-1)
         tables = held.tables[held.bag_offsets[:-1][full]].astype(np.int64)
         none = np.zeros(len(tables), np.int64)
-        return BagList(tables, lengths[full], held.rows, none, none.astype(bool))
+        return BagList(tables, lengths[full], held.rows[np.repeat(full, lengths)], none,
+                       none.astype(bool))
 
 
-def share_slots(samples: Samples, plan: ShardPlan) -> int:
+def share_slots(samples: Samples, plan: ShardPlan, sent: np.ndarray | None = None) -> int:
     """Return the slots that hosts send of the share with the most slots: a slot per key, per empty
-    bag and per bag of an owner-pooled table, without a node's own bags."""
-    if not plan.pools_at_owner:
-        return samples.share_slots(plan.nodes)
-    return max(int(np.where(plan.owner_pooled > 0, 1, np.maximum(share.bag_lengths, 1))[
-        :, ~plan.own_pooled(node)].sum()) for node, share in enumerate(samples.shares(plan.nodes)))
+    bag and per bag of an owner-pooled table, without a node's own bags.
+
+    sent: whether each bag is sent, bool ``[samples, tables]``; None for all bags.
+    """
+    slots = bag_slots(np.where(plan.owner_pooled > 0, 1, samples.bag_lengths), sent)
+    ends = np.cumsum(share_sizes(len(samples), plan.nodes))
+    return max(int(each[:, ~plan.own_pooled(node)].sum())
+               for node, each in enumerate(np.split(slots, ends[:-1])))

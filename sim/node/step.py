@@ -6,7 +6,6 @@ beats of the interaction result if the NIC computes the interaction.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import accumulate
 from operator import lt
 
 import numpy as np
@@ -16,12 +15,13 @@ from host.dlrm.dlrm import pooled_reference
 from host.dlrm.interaction import ResultLayout, interaction
 from host.model import Model
 from host.placement.shard import ShardPlan
-from host.samples import Samples, share_sizes
+from host.samples import Samples, most_slots, share_sizes
 from host.wire.bags import BagList
 from host.wire.indices import check_share
-from host.wire.packets import query_records, record_fields, share_end
+from host.wire.packets import bag_slots, query_records, record_fields, share_end
 from rtl.formats import QueryRecord, RecordKind
 from sim.node.owner_pooling import OwnerPooling, share_slots
+from sim.node.repeats import Repeats
 
 __all__ = ["PooledOf", "Step", "StepResult", "lacking"]
 
@@ -46,13 +46,14 @@ class Step:
     dense: dense vectors, float32 ``[samples, dimension]``, if the NIC computes the interaction.
     filled: parts received for each sample, with own bags once they are pooled: int64.
     status: error status of each sample, 0 for success.
-    left: unanswered samples of each node's share: int64.
+    left: samples of each node's share that its NIC has to answer: int64.
     records: query records of all samples: uint64.
     bounds: begin and end of each sample's records.
     batch: the mini-batch as formed from the input; None for samples in input order.
     foreign_keys: sum over the shares of the distinct keys that other nodes own.
     unique: whether the NICs send each distinct vector of a share once.
     pools: bags of owner-pooled tables; None without owner-pooled tables.
+    repeats: repeated bags, which the NICs do not get; None if all bags are sent.
     starts, ends: host cycles of the first query and the last result of each share, once known.
     """
 
@@ -71,34 +72,42 @@ class Step:
     foreign_keys: int = 0
     unique: bool = False
     pools: OwnerPooling | None = None
+    repeats: Repeats | None = None
     starts: dict[int, float] = field(default_factory=dict)
     ends: dict[int, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, number: int, first: int, samples: Samples, nodes: int, answer: tuple[int, int],
            dense: np.ndarray | None = None, batch: MiniBatch | None = None,
-           unique: bool = False, plan: ShardPlan | None = None) -> "Step":
+           unique: bool = False, plan: ShardPlan | None = None,
+           repeats: str = "send") -> "Step":
         """Deal ``samples`` in contiguous shares whose sizes differ by at most 1.
 
         ``answer``: parts and values of a sample's answer. ``plan``: plan of the tables, if it may
-        have owner-pooled tables. ``ValueError`` if the step is ``unique`` and a share has more
-        slots than there are indices.
+        have owner-pooled tables. ``repeats``: repeated bags to find, one of
+        `host.batching.repeats.REPEATS`. ``ValueError`` if the step is ``unique`` and a share has
+        more slots than there are indices.
         """
-        n = len(samples)
-        sizes = share_sizes(n, nodes)
-        shares = list(accumulate(sizes, initial=0))
+        n, sizes = len(samples), np.array(share_sizes(len(samples), nodes), np.int64)
+        shares = [0, *np.cumsum(sizes).tolist()]
+        again = None if repeats == "send" else Repeats.of(samples, nodes, repeats)
+        sent = again and again.new
         if unique:
-            check_share(samples.share_slots(nodes) if plan is None else share_slots(samples, plan))
+            check_share(most_slots(bag_slots(samples.bag_lengths, sent).sum(axis=1), nodes)
+                        if plan is None else share_slots(samples, plan, sent))
         if plan is not None and plan.pools_at_owner:
             pools, records, bounds = OwnerPooling.of(
-                plan, samples, first, shares, interaction=dense is not None)
+                plan, samples, first, shares, interaction=dense is not None, sent=sent)
         else:
-            slots = np.concatenate(([0], np.cumsum(samples.slots)))
-            pools, records, bounds = None, query_records(samples, first), slots + np.arange(n + 1)
+            slots = bag_slots(samples.bag_lengths, sent).sum(axis=1)
+            pools, records, bounds = None, query_records(samples, first, sent), np.concatenate(
+                ([0], np.cumsum(slots + (slots > 0))))
+        # A NIC answers the samples with records. The GPU pools all bags of a share without records.
+        asked = np.diff(np.concatenate(([0], np.cumsum(np.diff(bounds) > 0)))[shares])
         return cls(number, first, samples, shares,
                    np.zeros((n, *answer), np.float32), dense, np.zeros(n, np.int64),
-                   np.zeros(n, np.int64), np.array(sizes, np.int64), records, bounds, batch,
-                   unique=unique, pools=pools)
+                   np.zeros(n, np.int64), np.where(asked > 0, asked, sizes), records, bounds, batch,
+                   unique=unique, pools=pools, repeats=again)
 
     @property
     def numbers(self) -> np.ndarray:
@@ -128,6 +137,12 @@ class Step:
         """Host cycle of the last result that completed a share; -1 before the first."""
         return max(self.ends.values(), default=-1.0)
 
+    def unanswered(self, node: int) -> int:
+        """Return the samples of the share of ``node`` without their answer or an error. Repeated
+        bags are missing until the share ends."""
+        return (int(self.left[node]) if self.repeats is None or node in self.ends else
+                len(lacking([self], node)))
+
     def queries(self, node: int) -> np.ndarray:
         """Return the query records of the share of ``node``, and the record of its end if the step
         is ``unique``: uint64."""
@@ -150,7 +165,8 @@ class Step:
     def own_bags(self, node: int) -> BagList:
         """Return the bags of the share of ``node`` that its own GPU pools, except empty bags."""
         assert self.pools is not None
-        return self.pools.own_bags(node, self.samples.slice(*self.shares[node:node + 2]))
+        return self.pools.own_bags(node, self.samples.slice(*self.shares[node:node + 2]),
+                                   self._sent(node))
 
     def slot_kinds(self, node: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the kind of each slot in :meth:`queries`, and the begin of each sample's slots:
@@ -161,15 +177,18 @@ class Step:
             items = self.pools.items_within(bounds[0], bounds[-1])
             records, starts = records[items], np.searchsorted(items, starts)
         kinds = record_fields(QueryRecord, records)["kind"]
-        return kinds[kinds != RecordKind.SAMPLE], starts - np.arange(len(starts))
+        heads = np.cumsum(np.diff(starts) > 0)
+        return kinds[kinds != RecordKind.SAMPLE], starts - np.concatenate(([0], heads))
 
     def bag_lengths(self, node: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the keys and the slots of each bag in :meth:`queries`: int64 ``[samples, bags]``.
+
+        With ``repeats``, both are 0 for a bag that is not sent.
         """
-        share = self.samples.slice(*self.shares[node:node + 2])
+        share, sent = self.samples.slice(*self.shares[node:node + 2]), self._sent(node)
         if self.pools is not None:
-            return self.pools.sent_lengths(node, share)
-        lengths = share.bag_lengths.astype(np.int64)
+            return self.pools.sent_lengths(node, share, sent)
+        lengths = share.bag_lengths.astype(np.int64) * (True if sent is None else sent)
         return lengths, lengths
 
     def own_places(self, node: int) -> np.ndarray:
@@ -177,17 +196,30 @@ class Step:
         are numbered sample by sample: int64."""
         assert self.pools is not None
         lengths = self.samples.bag_lengths[slice(*self.shares[node:node + 2])]
-        return np.flatnonzero(self.pools.own[node] & (lengths > 0))
+        sent = self._sent(node)
+        return np.flatnonzero(self.pools.own[node] & (lengths > 0) & (
+            True if sent is None else sent))
+
+    def _sent(self, node: int) -> np.ndarray | None:
+        """Return whether each bag of the share of ``node`` is new; None if all bags are sent."""
+        return self.repeats and self.repeats.new[slice(*self.shares[node:node + 2])]
+
+    def sent_tables(self, node: int) -> np.ndarray | None:
+        """Return the tables of the bags in :meth:`bag_lengths`; None for all tables."""
+        if self.pools is None or self.dense is not None:
+            return None
+        return np.flatnonzero(~self.pools.own[node])
 
     def place_all(self, node: int, at: np.ndarray, parts: np.ndarray) -> None:
-        """Store the complete answers of the NIC to the step's samples ``at``."""
-        total, more, places = self._answered(node)
-        if places is None:
+        """Store the complete answers of the NIC to the step's samples ``at``, ``[at, bags,
+        values]`` with the bags of :meth:`bag_lengths`."""
+        tables = self.sent_tables(node)
+        if tables is None:
             self.answers[at] = parts
         else:
-            self.answers[at[:, None], places] = parts
-        self.filled[at] = total + more
-        self.left[node] -= len(at)
+            self.answers[at[:, None], tables] = parts
+        self.filled[at] = sum(self._expected(node, at))
+        self.left[node] -= np.count_nonzero(np.diff(self.bounds)[at])
 
     def place_own(self, node: int, vectors: np.ndarray) -> None:
         """Store the pooled vectors of :meth:`own_bags`; without queries, the share is answered."""
@@ -200,13 +232,26 @@ class Step:
         if not self.sends(node):
             self.left[node] = 0
 
-    def _answered(self, node: int) -> tuple[int, int, np.ndarray | None]:
-        """Return the parts of a sample's answer from the NIC, the parts that ``filled`` counts in
-        addition, and the places of the NIC's parts; None for all places."""
-        if self.pools is None or self.dense is not None:
-            return self.answers.shape[1], 0, None
-        sent = np.flatnonzero(~self.pools.own[node])
-        return len(sent), int(self.pools.parts[node]), sent
+    def _expected(self, node: int,
+                  at: int | slice | np.ndarray) -> tuple[int | np.ndarray, int]:
+        """Return the parts of the answers from the NIC to the step's samples ``at``, and the parts
+        that ``filled`` counts in addition."""
+        total, more, tables = self.answers.shape[1], 0, self.sent_tables(node)
+        if tables is not None and self.pools is not None:
+            total, more = len(tables), int(self.pools.parts[node])
+        if self.repeats is None:
+            return total, more
+        new = self.repeats.new[at]
+        return new[..., slice(None) if tables is None else tables].sum(axis=-1), more
+
+    def _places(self, node: int, at: int) -> np.ndarray | None:
+        """Return the place of each part of the NIC's answer to the step's sample ``at``; None for
+        all places in order."""
+        tables = self.sent_tables(node)
+        if self.repeats is None:
+            return tables
+        new = np.flatnonzero(self.repeats.new[at])
+        return new if tables is None else np.intersect1d(new, tables, assume_unique=True)
 
     def place(self, node: int, at: int, first: int, parts: np.ndarray) -> bool:
         """Store the parts from ``first`` on of the NIC's answer to the step's sample ``at``.
@@ -215,7 +260,7 @@ class Step:
         ``node`` or the parts do not continue the answer.
         """
         self._check(node, at)
-        total, more, places = self._answered(node)
+        (total, more), places = self._expected(node, at), self._places(node, at)
         before = self.filled[at] - more
         after = first + len(parts)
         if first != before or after > total:
@@ -234,21 +279,43 @@ class Step:
     def refuse(self, node: int, at: int, status: int) -> None:
         """Record an error answer to the step's sample ``at``."""
         self._check(node, at)
-        total, more, _ = self._answered(node)
+        total, more = self._expected(node, at)
         if self.status[at] or self.filled[at] == total + more:
             raise ValueError(f"sample {self.numbers[at]} was answered twice, the second time "
                              f"with error {status}")
         self.status[at] = status
+        self._flag_all(node, np.array([at]), status)
         self.left[node] -= 1
+
+    def flag(self, node: int, at: int, part: int, status: int) -> None:
+        """Record the error ``status`` of a bag: of part ``part`` of the NIC's answer to the step's
+        sample ``at``. It ends every sample that uses the bag."""
+        if self.repeats is not None:
+            places = self._places(node, at)
+            self.repeats.errors[at, part if places is None else places[part]] = status
+
+    def _flag_all(self, node: int, at: np.ndarray, status: int) -> None:
+        """Record an error of all bags that the NIC got in the step's samples ``at``."""
+        if self.repeats is not None:
+            tables = self.sent_tables(node)
+            self.repeats.errors[at[:, None], slice(None) if tables is None else tables] = status
+
+    def expand(self, node: int) -> None:
+        """Complete the answered share of ``node`` with its repeated bags."""
+        if self.repeats is not None:
+            first, last = self.shares[node:node + 2]
+            self.repeats.expand(self.answers, self.status, first, last)
+            self.filled[first:last][self.status[first:last] == 0] = self.answers.shape[1]
 
     def give_up(self, node: int, status: int) -> None:
         """End the share of ``node`` although answers are missing: the samples without an answer get
         an error ``status``."""
         first, last = self.shares[node:node + 2]
         share = slice(first, last)
-        total, more, _ = self._answered(node)
-        lacking = (self.status[share] == 0) & (self.filled[share] < total + more)
+        lacking = (self.status[share] == 0) & (self.filled[share] < sum(
+            self._expected(node, share)))
         self.status[share][lacking] = status
+        self._flag_all(node, first + np.flatnonzero(lacking), status)
         self.left[node] = 0
 
     def _check(self, node: int, at: int) -> None:

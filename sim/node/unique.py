@@ -34,11 +34,13 @@ class UniqueShare:
         self.first, self._last = step.shares[node:node + 2]
         kinds, self._starts = step.slot_kinds(node)
         self._empty = kinds == RecordKind.EMPTY
+        ends = kinds != RecordKind.KEY
+        self._bags = np.cumsum(ends) - ends  # of each slot
         self._indices = np.empty(len(self._empty), np.uint16)
         self._vectors = [np.empty((0, step.answers.shape[2]), np.float32)]
         self._count = self._next = 0
         self._lost: dict[int, int] = {}
-        self._indexed = np.zeros(self._last - self.first, bool)
+        self._indexed = np.diff(self._starts) == 0
         self.ended = self.endless = self.dropped = False
 
     @property
@@ -118,8 +120,11 @@ class UniqueShare:
         step.place_all(self._node, at, pooled.reshape(*lengths.shape, vectors.shape[1]))
         for index, status in self._lost.items():
             slots = np.flatnonzero((self._indices == index) & ~self._empty)
-            lost = np.unique(np.searchsorted(self._starts, slots, "right") - 1)
-            step.status[self.first + lost[answered[lost]]] = status
+            lost = np.searchsorted(self._starts, slots, "right") - 1
+            lost, slots = lost[answered[lost]], slots[answered[lost]]
+            step.status[self.first + lost] = status
+            for at, part in zip(lost, self._bags[slots] - self._bags[self._starts[lost]]):
+                step.flag(self._node, int(self.first + at), int(part), status)
 
 
 class UniqueShares:

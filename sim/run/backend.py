@@ -2,7 +2,8 @@
 
 The Python implementations (:mod:`sim.node`, :mod:`sim.cluster`, :mod:`host.dlrm`) are the
 reference; both give the same bits and cycles. Python is used with Amaranth's simulator, which needs
-no compiler, and for special behaviour: a traced NIC, a silent host or GPU, training, a test.
+no compiler, and for special behaviour: a traced NIC, a silent host or GPU, repeated bags,
+training, a test.
 """
 
 from collections.abc import Callable, Sequence
@@ -80,7 +81,8 @@ class Backend:
         """Return a node for inference; the parameters are those of :class:`sim.node.node.Node`."""
         workload = self.options.workload
         rest = pcie, gpu, workload.in_flight, bottom
-        if self.compiled_hosts and self.rows is None and not workload.fault_plan.silences:
+        if (self.compiled_hosts and self.rows is None and not workload.fault_plan.silences
+                and workload.repeats == "send"):
             if isinstance(engine, ModelEngine):
                 return ModelNode(number, engine, config, model.width, *rest, delivery)
             if isinstance(engine, CompiledEngine) and engine.drivable:

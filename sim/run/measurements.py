@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from sim.job.options import RunOptions
+from sim.node.repeats import RepeatCounts
 from sim.run.simulation import Simulation
 
 __all__ = ["Measurements"]
@@ -26,6 +27,7 @@ class Measurements:
     next_sample: first sample after the finished mini-batches.
     under_way: samples of unfinished mini-batches.
     unanswered: unanswered samples of a stuck run.
+    repeats: bags and lookups of the finished mini-batches, and the repeated ones among them.
     cycles: cycles from the first query to the last result.
     latencies: latencies of mini-batches in us.
     foreign_keys: keys that nodes need from other nodes, each counted once per mini-batch and node.
@@ -49,6 +51,7 @@ class Measurements:
     next_sample: int
     under_way: int
     unanswered: int
+    repeats: RepeatCounts
     cycles: int
     latencies: list[float]
     foreign_keys: int

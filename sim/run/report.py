@@ -71,6 +71,7 @@ def summary(run: Measurements) -> dict:
             "width": model.interaction_width,
             "dense_vectors": sum(node.dense.rows for node in nodes)},
         "bags": _bags(run),
+        "repeats": _repeats(run),
         "errors": sum(len(node.errors) for node in nodes),
         "latency_us": percentiles(run.latencies),
         "latencies_us": run.latencies,
@@ -90,6 +91,17 @@ def _bags(run: Measurements) -> dict | None:
             "foreign": sum(each.foreign for each in bags), "own": sum(each.own for each in bags),
             "keys": sum(each.keys for each in bags), "lists": sum(each.lists for each in bags),
             "launches": sum(each.launches for each in bags)}
+
+
+def _repeats(run: Measurements) -> dict | None:
+    """Return the bags, the repeated bags among them, and the lookups that are sent; None if the
+    hosts send every bag."""
+    if run.options.workload.repeats == "send":
+        return None
+    found = run.repeats
+    return {"bags": found.bags, "sent": found.bags - found.repeated,
+            "share": ratio(found.repeated, found.bags),
+            "sent_lookups": found.lookups - found.repeated_lookups}
 
 
 def failures(result: dict) -> list[str]:
@@ -208,6 +220,10 @@ def table(result: dict) -> Table:
     if bags := result["bags"]:
         row("bags pooled for other nodes", bags["foreign"])
         row("own bags pooled by the GPU", bags["own"])
+    if repeats := result["repeats"]:
+        row("bags", repeats["bags"])
+        row("distinct bags, sent once", repeats["sent"])
+        row("share of repeated bags", repeats["share"])
     row("interaction on the NIC", done and f"{done['mode']}{', itself' * done['itself']}")
     row("values per result", done and done["width"])
     row("network packets", result["network"]["packets"])

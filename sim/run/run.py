@@ -29,6 +29,7 @@ from sim.job.settings import apply_settings
 from sim.nic.ports import Observer
 from sim.nic_cpp.config import WideConfig
 from sim.node.owner_pooling import share_slots
+from sim.node.repeats import new_bags
 from sim.node.step import Step
 from sim.run.backend import Backend, choose
 from sim.run.checks import CheckQueue, check_refusals, make_check
@@ -110,7 +111,8 @@ class Run:
         batches = iter(batches)
         first = next(batches, None)
         if self._unique and first is not None:
-            slots = share_slots(first.samples, self.plan)
+            slots = share_slots(first.samples, self.plan, new_bags(
+                first.samples, workload.nodes, workload.repeats))
             if slots > MOST_INDICES:
                 runtime, self._unique = replace(runtime, deliver="pooled"), False
                 self.notes.append(pooled_instead(slots))
@@ -163,7 +165,8 @@ class Run:
                 if not self._modelled:  # modelled NICs ignore values
                     dense[:, :self.model.dimension] = self._dlrm.bottom(samples.dense)
             step = Step.of(number, first, samples, nodes, answer, dense, batch,
-                           unique=self._unique, plan=self.plan)
+                           unique=self._unique, plan=self.plan,
+                           repeats=self.options.workload.repeats)
             if nodes > 1:
                 step.foreign_keys = foreign_keys(self.plan, samples, step.shares)
             yield step
@@ -285,7 +288,8 @@ class Run:
                 cpu: float | None = None, stuck: dict | None = None, complete: bool = False,
                 interrupted: str | None = None) -> dict:
         tally = self._tally
-        unanswered = sum(int(step.left.sum()) for step in self._open.values())
+        unanswered = sum(step.unanswered(node) for step in self._open.values()
+                         for node in range(len(step.left)))
         return summary(Measurements(
             options=self.options, simulation=self.simulation, counters=counters, stuck=stuck,
             complete=complete, interrupted=interrupted,
@@ -295,7 +299,7 @@ class Run:
                      "batching": self.batcher.seconds},
             samples=tally.samples, lookups=tally.lookups, next_sample=tally.next_sample,
             under_way=sum(len(step.samples) for step in self._open.values()),
-            unanswered=unanswered if stuck else 0,
+            unanswered=unanswered if stuck else 0, repeats=tally.repeats,
             cycles=int(np.ceil(tally.last_result)) - self.simulation.start if tally.samples else 0,
             latencies=tally.latencies[self.options.workload.warmup:],
             foreign_keys=self.foreign_keys, verdicts=tally.verdicts, sha256=tally.sha256,

@@ -7,6 +7,7 @@ from dataclasses import asdict
 import numpy as np
 
 from host.timing.clock import CYCLE_NS
+from sim.node.repeats import RepeatCounts
 from sim.node.step import Step, StepResult
 from sim.run.reorder import ReorderBuffer
 from sim.run.similarity import SimilarityTally
@@ -24,7 +25,7 @@ class Tally:
 
     Members
     -------
-    samples, lookups, verdicts: of the finished mini-batches.
+    samples, lookups, repeats, verdicts: of the finished mini-batches.
     last_result: host cycle of the last result; 0 before the first.
     sink: receives the predictions (float32 ``[n]``) in the order of the samples.
     """
@@ -33,6 +34,7 @@ class Tally:
         self.similarity = similarity
         self.samples = 0
         self.lookups = 0
+        self.repeats = RepeatCounts()
         self.verdicts = {"equal": 0, "different": 0, "refused": 0}
         self.last_result = 0.0
         self.sink: Callable[[np.ndarray], None] = lambda predictions: None
@@ -66,6 +68,8 @@ class Tally:
         """Add a finished mini-batch with its verdict and predictions (float32 ``[n]``)."""
         self.samples += len(step.samples)
         self.lookups += len(step.samples.rows)
+        if step.repeats is not None:
+            self.repeats += step.repeats.counts(step.samples)
         for name, value in asdict(verdict).items():
             self.verdicts[name] += value
         self.last_result = max(self.last_result, step.finished)

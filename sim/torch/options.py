@@ -57,6 +57,8 @@ class TorchOptions(ProgramOptions):
         if self.optimizer_on == "nic" and self.system not in _NICS:
             raise ValueError(f"system must be one of {', '.join(_NICS).lower()} with optimizer_on "
                              f"nic, not {self.system!r}, which has no NIC")
+        if self.repeats != "send" and self.optimizer_on == "nic":
+            raise ValueError(f"repeats must be send with optimizer_on nic, not {self.repeats!r}")
         for each in self.set:
             name, _, value = each.partition("=")
             if name.strip() == "interaction":
@@ -118,13 +120,14 @@ class TorchOptions(ProgramOptions):
             config=name, settings=(*sizes_beyond(base, {
                 "tables": tables, "max_dimension": dimension, "hold_vectors": 2 * slots}), *own),
             nodes=self.count, placement=placement or self.placement, gpu=self.gpu, seed=self.seed,
-            fidelity="rtl", engine=self.engine, threads=self.threads, in_flight=1)
+            fidelity="rtl", engine=self.engine, threads=self.threads, in_flight=1,
+            repeats=self.repeats)
 
     def to_json(self) -> dict:
         """Return the members as plain values."""
         return {name: getattr(self, name) for name in (
-            "system", "placement", "fidelity", "optimizer_on", "config", "software", "gpu",
-            "engine", "threads", "seed")} | {"nodes": self.count, "set": list(self.set)}
+            "system", "placement", "fidelity", "optimizer_on", "repeats", "config", "software",
+            "gpu", "engine", "threads", "seed")} | {"nodes": self.count, "set": list(self.set)}
 
 
 def to_environment(options: TorchOptions, server: str) -> str:

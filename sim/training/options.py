@@ -80,6 +80,7 @@ class TrainArguments(Record, Method, Learning, RunArguments):
     warmup: int = field(default=0, init=False)
     copied_rows: int = field(default=0, init=False)
     pool: AnyPath = field(default="requester", init=False)
+    repeats: str = field(default="send", init=False)
     predictions: AnyPath | None = field(default=None, init=False)
     picture: AnyPath | None = field(default=None, init=False)
     progress: Callable[[int, int | None, float, dict | None], None] | None = option(
@@ -96,7 +97,7 @@ class TrainOptions:
     -------
     run: workload, simulation of the cluster and outputs, see :class:`sim.job.options.RunOptions`;
         ``in_flight`` is 1; ``first_sample``, ``warmup`` and ``copied_rows`` are 0;
-        ``pool`` is ``requester``.
+        ``pool`` is ``requester``, and ``repeats`` is ``send``.
     learning: options of learning.
     method: options of the simulation.
     record: options of records.
@@ -110,7 +111,7 @@ class TrainOptions:
     def __post_init__(self) -> None:
         workload, outputs = self.run.workload, self.run.outputs
         for name, value in (("in_flight", 1), ("first_sample", 0), ("warmup", 0),
-                            ("copied_rows", 0), ("pool", "requester")):
+                            ("copied_rows", 0), ("pool", "requester"), ("repeats", "send")):
             if getattr(workload, name) != value:
                 raise ValueError(f"{name} must be {value} in training, "
                                  f"not {getattr(workload, name)!r}")

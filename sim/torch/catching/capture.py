@@ -133,7 +133,7 @@ class Capture(TorchDispatchMode):
             missed = [features] if isinstance(features, str) else [
                 each.bags for each in features if isinstance(each.bags, str)]
             calls = [] if isinstance(features, str) else [
-                (each.bags, result.detach()[:, each.columns]) for each in features
+                (each.bags, each.vectors(result)) for each in features
                 if not isinstance(each.bags, str)]
             if calls:
                 self._session.take(calls, indices, indices)
@@ -141,6 +141,10 @@ class Capture(TorchDispatchMode):
                 self._session.leave(indices)
         for why in missed:
             self.miss(name, why)
+        if calls and fused.is_variable(name) and self._session.nic_optimizer is not None:
+            with self._refusing():
+                raise ValueError(f"optimizer_on must be host where the features of {name} have "
+                                 f"different numbers of samples, not 'nic'")
         if calls and result.requires_grad:  # its backward pass calls no operator
             if self._session.nic_optimizer is not None:
                 with self._refusing():

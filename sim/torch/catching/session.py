@@ -10,8 +10,11 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from host.model import Model
+from host.samples import most_slots
 from host.wire.indices import MOST_INDICES
+from host.wire.packets import bag_slots
 from sim.cluster.watchdog import StuckError
+from sim.node.repeats import new_bags
 from sim.torch.catching.process_group import exchanged
 from sim.torch.lookups.bags import Bags, pooled
 from sim.torch.lookups.comparison import Comparison
@@ -51,7 +54,10 @@ class _Waiting:
     def give(self, values: np.ndarray) -> None:
         """Write the script's output, unless the script has freed its memory."""
         if self.output.untyped_storage().nbytes() >= 4 * self.output.numel():
-            array_of(self.output)[...] = values
+            # The first sample of each bag, see `Bags.stretched`.
+            count = len(self.output)
+            first = -(-np.arange(count) * len(values) // max(1, count))
+            array_of(self.output)[...] = values if count == len(values) else values[first]
 
 
 class Session:
@@ -128,7 +134,8 @@ class Session:
     @own_numerics()
     def take(self, calls: Sequence[tuple[Bags, torch.Tensor]], indices: torch.Tensor,
              kept: torch.Tensor) -> None:
-        """Take calls that the program makes at once.
+        """Take calls that the program makes at once. If their numbers of bags differ, bags of the
+        calls with fewer bags are those of several samples.
 
         calls: bags of each call, and the output with PyTorch's vectors, which the session
             overwrites.
@@ -137,7 +144,8 @@ class Session:
             such tensor.
         """
         tables = [self.tables.number_of(bags) for bags, _ in calls]
-        if not all(self._batch.takes(bags, table) for (bags, _), table in zip(calls, tables)):
+        samples = max(len(bags) for bags, _ in calls)
+        if not all(self._batch.takes(samples, table) for table in tables):
             self.look_up()
             self._close()
         self._forwards[indices.data_ptr()] = sum(len(bags) for bags, _ in calls)
@@ -145,9 +153,9 @@ class Session:
         if not self.record.steps and not self._batch.columns:
             self.first()
         for (bags, output), table in zip(calls, tables):
-            self._take(bags, output, table)
+            self._take(bags, output, table, samples)
 
-    def _take(self, bags: Bags, output: torch.Tensor, table: int) -> None:
+    def _take(self, bags: Bags, output: torch.Tensor, table: int, samples: int) -> None:
         # Shared with the script, which reads vectors that arrive later.
         values = array_of(output)
         expected = pooled(bags, array_of(bags.weight)[bags.rows])
@@ -155,14 +163,16 @@ class Session:
         values[...] = expected
         if not self._batch.columns:
             self._exchanged = exchanged()
+        bags = bags.stretched(samples)
         self._batch.columns.append(bags.without_rows())  # do not keep the script's table alive
         self._batch.tables.append(table)
         if output.numel():
             self._outputs[storage_of(output)] = StorageWeakRef(output.untyped_storage())
         self.weighted += bags.weights is not None
         self.chains.end()
-        if self._rtl and len(bags):
-            self._waiting.append(_Waiting(bags, table, output.detach(), expected))
+        if self._rtl and len(output):
+            which = np.arange(samples) * len(output) // samples
+            self._waiting.append(_Waiting(bags, table, output.detach(), expected[which]))
 
     def touches(self, tensor: torch.Tensor) -> bool:
         """Return True if ``tensor`` shares memory with an unread vector."""
@@ -295,7 +305,9 @@ class Session:
             return
         samples = samples_of(columns, tables)
         nics = self._ready(waiting, int(samples.slots.max()),
-                           samples.share_slots(self.options.count))
+                           most_slots(bag_slots(samples.bag_lengths, new_bags(
+                               samples, self.options.count, self.options.repeats)).sum(axis=1),
+                                      self.options.count))
         nics.begin(self._steps())
         with self._asking():
             answers = nics.look_up(samples)

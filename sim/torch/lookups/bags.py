@@ -9,6 +9,7 @@ import torch
 
 from host.dlrm.dlrm import pool
 from host.dlrm.float32 import canonical, quiet
+from host.samples import segment_indices
 from rtl.config import ROW_BITS
 from sim.torch.lookups.memory import array_of
 
@@ -63,6 +64,19 @@ class Bags:
     def dimension(self) -> int:
         """Values of a vector."""
         return self.weight.shape[1]
+
+    def stretched(self, samples: int) -> "Bags":
+        """Return a bag for each of ``samples``: each of these bags in turn, for consecutive
+        samples."""
+        if samples == len(self):
+            return self
+        if not len(self):
+            return replace(self, lengths=np.zeros(samples, np.int64))
+        which = np.arange(samples) * len(self) // samples
+        keys = segment_indices((np.cumsum(self.lengths) - self.lengths)[which],
+                               self.lengths[which])
+        return replace(self, rows=self.rows[keys], lengths=self.lengths[which],
+                       weights=None if self.weights is None else self.weights[keys])
 
     def without_rows(self) -> "Bags":
         """Return the same bags with a table that has a shape and no memory."""

@@ -1,7 +1,7 @@
 """Bags of FBGEMM's operators, which look up many tables at once. Shards of TorchRec call them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -20,12 +20,14 @@ from sim.torch.lookups.bags import (
 )
 from sim.torch.lookups.memory import array_of
 
-__all__ = ["Looked", "bags_of_fused", "features_of", "is_lookup", "is_update", "named",
-           "optimizer_of", "states_of"]
+__all__ = ["Looked", "bags_of_fused", "features_of", "is_lookup", "is_update", "is_variable",
+           "named", "optimizer_of", "states_of"]
 
 _CAUGHT = frozenset(f"fbgemm::{name}" for name in (
     "split_embedding_codegen_forward_unweighted_pt2_wrapper",
     "split_embedding_codegen_forward_weighted_pt2_wrapper",
+    "split_embedding_codegen_forward_unweighted_vbe_pt2_wrapper",
+    "split_embedding_codegen_forward_weighted_vbe_pt2_wrapper",
     "split_embedding_codegen_forward_cpu", "dense_embedding_codegen_lookup_function"))
 """Lookups that NICs support, depending on their arguments."""
 
@@ -44,19 +46,31 @@ _POOLINGS = ("sum", "mean")
 
 
 class Looked(NamedTuple):
-    """Lookup of a feature.
+    """Lookup of a feature, with variable batch per feature (VBE) for one of several processes.
 
     bags: the bags, or in words why NICs do not support them.
-    columns: columns of the bags' vectors in the output of the call.
+    columns: columns of the bags' vectors in the output of the call; places in an output of one
+        dimension.
     """
 
     bags: Bags | str
     columns: slice
 
+    def vectors(self, output: torch.Tensor) -> torch.Tensor:
+        """Return the bags' vectors in the output of the call, ``[n, d]``."""
+        assert isinstance(self.bags, Bags)
+        found = output.detach()[..., self.columns]
+        return found if found.dim() == 2 else found.view(len(self.bags), self.bags.dimension)
+
 
 def is_lookup(name: str) -> bool:
     """Return True if an operator of FBGEMM looks up rows."""
     return bool(_LOOKUP.fullmatch(name)) and "backward" not in name
+
+
+def is_variable(name: str) -> bool:
+    """Return True if the features of a lookup have different numbers of bags (VBE)."""
+    return "_vbe_" in name
 
 
 def is_update(name: str) -> bool:
@@ -100,7 +114,7 @@ def bags_of_fused(name: str, given: dict[str, Any], widest: int = DIMENSIONS
     if not all(type(each) in (torch.Tensor, torch.nn.Parameter) and each.device.type == "cpu"
                for each in (weights, given["indices"], given["offsets"])):
         return "its tensors must be plain tensors in the host's memory"
-    if given.get("B_offsets") is not None:
+    if given.get("B_offsets") is not None and not is_variable(name):
         return "its features have different numbers of samples"
     if given["pooling_mode"] >= len(_POOLINGS):
         return "the NIC pools as sum or mean"
@@ -116,8 +130,6 @@ def _why_not(name: str) -> str:
         return "its rows are quantised, and the NIC's are float32"
     if "nobag" in name:
         return "it returns a vector for each key, and NICs pool bags"
-    if "_vbe_" in name:
-        return "its features have different numbers of samples"
     return "no NIC serves this operator"
 
 
@@ -144,22 +156,40 @@ def features_of(given: dict[str, Any], widest: int = DIMENSIONS) -> list[Looked]
     even = bounds[0] == 0 and bounds[-1] <= len(keys) and not (lengths < 0).any()
     key_weights = given["indice_weights"]
     key_weights = None if key_weights is None else array_of(key_weights)
-    samples, pooling = len(lengths) // len(begins), _POOLINGS[given["pooling_mode"]]
-    # `Bags.single` recognises this array.
-    single = one_key(samples)[1] if (lengths == 1).all() else None
+    pooling, ones = _POOLINGS[given["pooling_mode"]], bool((lengths == 1).all())
     features = []
-    for number, (begin, count) in enumerate(zip(begins, counts)):
-        mine = slice(columns[number], columns[number + 1])
-        dimension = mine.stop - mine.start
+    for number, bags, mine in _places(given, columns, len(lengths)):
+        begin, count = begins[number], counts[number]
+        dimension = columns[number + 1] - columns[number]
         table = weights[begin:begin + count * dimension].view(count, dimension)
-        first, last = bounds[number * samples], bounds[(number + 1) * samples]
+        first, last = bounds[bags.start], bounds[bags.stop]
         why = why_not_table(table, widest) or ("" if even else UNEVEN) or (
             "" if in_table(keys[first:last], count) else OUTSIDE)
-        own = lengths[number * samples:(number + 1) * samples] if single is None else single
+        # `Bags.single` recognises this array.
+        own = one_key(bags.stop - bags.start)[1] if ones else lengths[bags]
         features.append(Looked(why or Bags(
             table, keys[first:last], own, pooling,
             None if key_weights is None else key_weights[first:last].astype(np.float32)), mine))
     return features
+
+
+def _places(given: dict[str, Any], columns: list[int],
+            bags: int) -> Iterator[tuple[int, slice, slice]]:
+    """Yield the number of each feature, its ``bags`` among all bags, and the place of their vectors
+    in the output. With VBE, the bags of a feature for each process are apart."""
+    features = len(columns) - 1
+    begins = given.get("B_offsets")
+    if begins is None:
+        samples = bags // features
+        for number, (first, end) in enumerate(pairwise(columns)):
+            yield number, slice(number * samples, (number + 1) * samples), slice(first, end)
+        return
+    places = given["vbe_output_offsets_feature_rank"].tolist()
+    for number, (begin, own) in enumerate(zip(
+            begins.tolist(), given["vbe_B_offsets_rank_per_feature"].tolist())):
+        for process, (first, end) in enumerate(pairwise(own)):
+            at = process * features + number
+            yield number, slice(begin + first, begin + end), slice(places[at], places[at + 1])
 
 
 def states_of(given: dict[str, Any], feature: int, rows: int) -> np.ndarray:

@@ -38,13 +38,13 @@ class MiniBatch:
     trained: bool = False
     exchanged: int = 0
 
-    def takes(self, bags: Bags, table: int) -> bool:
+    def takes(self, samples: int, table: int) -> bool:
         """Return True if a call belongs to this mini-batch, False if it begins the next mini-batch.
 
         A new mini-batch begins if the number of samples changes, if gradients have returned, or if
         a table is looked up again after a vector was read.
         """
-        return not self.columns or (len(bags) == len(self.columns[0]) and not self.trained
+        return not self.columns or (samples == len(self.columns[0]) and not self.trained
                                     and not (self.read and table in self.tables))
 
 

@@ -80,6 +80,7 @@ class LookupNics:
         self.simulation = Simulation(
             options, config, runtime, self.model, plan, replace(choose(options), given=rows),
             written and written(config, runtime, plan))
+        self._repeats = workload.repeats
         self.ready = float(self.simulation.start)
         self.steps = self._samples = 0
         self.sample_slots = config.sample_slots
@@ -114,7 +115,8 @@ class LookupNics:
         simulation = self.simulation
         step = Step.of(self.steps, self._samples, samples, simulation.plan.nodes,
                        (samples.table_count, self.model.dimension),
-                       unique=simulation.runtime.deliver == "unique")
+                       unique=simulation.runtime.deliver == "unique",
+                       repeats=self._repeats)
         simulation.submit(step, self.ready)
         simulation.advance(lambda: not step.done)
         simulation.finished()

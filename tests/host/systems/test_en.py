@@ -16,6 +16,8 @@ from host.systems import (
     NicTimes,
     StepOptions,
     Tally,
+    Tuning,
+    bl_tuned,
     breakdown,
     delivery_of,
     en,
@@ -249,6 +251,30 @@ def test_deliveries_are_counted_by_share():
     # Two shares of two samples, with keys 1, 2, 1, 3 and 1, 2, 4, 2: three distinct keys each.
     assert delivery_of(Tally(samples, 2), (False, False)) == Delivery(4, 4, 3, 0, 0)
     assert delivery_of(Tally(samples, 2), (True, False)) == Delivery(2, 2, 2, 2, 2)
+    # The first share repeats a bag of the first table, the second share of the second table.
+    assert delivery_of(Tally(samples, 2), (False, False), once=True) == Delivery(3, 3, 3, 0, 0)
+    assert delivery_of(Tally(samples, 2), (True, False), once=True) == Delivery(2, 2, 2, 2, 2)
+
+
+@pytest.mark.parametrize("deliver", ["pooled", "unique"])
+def test_vectors_of_equal_bags_are_copied_as_in_the_baseline(deliver):
+    """The charge of the copies, and of an index per bag, is the charge of bl-tuned."""
+    plain, once = EnTuning(deliver=deliver), EnTuning(deliver=deliver, bags_once=True)
+    copies = "vectors of equal bags"
+    assert copies in names(step(once)) and copies not in names(step(plain))
+    w = workload(rows=((1, 2),) * 8)
+    baseline = bl_tuned(w, sound(), INFERENCE, Tuning(bags_once=True, key_bytes=8))
+    mine = en(w, sound(), INFERENCE, NIC, OWN, replace(once, ring=False))
+    us = [sum(stage.us for stage in found.stages if stage.name == copies)
+          for found in (baseline, mine)]
+    assert us[0] == pytest.approx(us[1]) and us[0] > 0
+    slow = replace(sound(), copies=CopyTime(PcieProfile("slow", 0.5, 1e-3), TUNED))
+    moved = [next(stage.us for stage in en(w, slow, INFERENCE, NIC, OWN, tuning).stages
+                  if stage.name == "inputs" and "pcie_in" in stage.resources)
+             for tuning in (plain, once)]
+    assert moved[1] - moved[0] == pytest.approx(8 * int(w.whole.max()))
+    assert not once.possible(training=True)
+    assert not replace(once, deliver="interaction").possible()
 
 
 def test_bags_that_pool_at_their_owner_are_slots_of_the_other_nodes():
@@ -312,9 +338,9 @@ def test_options_that_do_not_go_together():
     assert not EnTuning(pool="owner").possible()  # no resident kernel pools bags
     assert not EnTuning(ring=False, pool="auto").possible(training=True)
     assert not EnTuning(ring=False, reads=True, pool="auto", threads=2).possible()
-    assert EnTuning(ring=False, pace=8).possible() and not EnTuning(pace=8).possible()
+    assert EnTuning(ring=False, pace_us=8).possible() and not EnTuning(pace_us=8).possible()
     with pytest.raises(ValueError, match="pace must be at least 0, not -1"):
-        EnTuning(pace=-1)
+        EnTuning(pace_us=-1)
     with pytest.raises(ValueError, match="pool must be one of requester, owner, auto, not 'node'"):
         EnTuning(pool="node")
     assert not EnTuning(deliver="interaction", copied_rows=10).possible()

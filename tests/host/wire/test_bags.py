@@ -131,6 +131,24 @@ def test_queries_read_back_as_their_bags(pooled, longest, payload_beats):
     assert read == expected
 
 
+@pytest.mark.parametrize("pooled", [(), (1,), (0, 1, 2)])
+def test_queries_of_some_bags(pooled):
+    """Each sample has its bags that are sent; a sample without any is left out."""
+    samples = random_samples(40, 3, longest=5, seed=2)
+    sent = np.random.default_rng(3).random((40, 3)) < 0.4
+    owner_pooled = np.where(np.isin(np.arange(3), pooled), 1 << 20, 0)
+    records, items = bag_queries(samples, 7, owner_pooled, sent)
+    parts = [bag_queries(samples.slice(at, at + 1).of_tables(sent[at]), 7 + at, owner_pooled)
+             for at in range(40) if sent[at].any()]
+    assert 20 < len(parts) < 40
+    assert np.array_equal(records, np.concatenate([words for words, _ in parts]))
+    ends = np.cumsum([0, *(len(words) for words, _ in parts)])
+    assert items.tolist() == [end + item for end, (_, places) in zip(ends, parts)
+                              for item in places.tolist()]
+    if not pooled:
+        assert np.array_equal(records, query_records(samples, 7, sent))
+
+
 def test_packets_are_as_full_as_their_bags_allow():
     items = np.array([0, 10, 11, 27, 40])
     packets = query_packets(np.arange(40, dtype=np.uint64), node=0, step=0, payload_beats=2,

@@ -6,11 +6,18 @@ import numpy as np
 import pytest
 
 from host.devices.gpu_time import GpuTime
-from host.model import load_model
+from host.model import Model, load_model
 from host.systems import DELIVER, EnTuning, HostTuning, StepOptions, en, en_variants, every
 from host.systems.nic_times import NicTimes
 from host.wire.indices import pooled_instead
-from sim.evaluation.en import EnSearch, deliveries, en_nic, least_times, nic_point
+from sim.evaluation.en import (
+    EnSearch,
+    deliveries,
+    en_nic,
+    least_times,
+    nic_point,
+    owner_pooled,
+)
 from sim.evaluation.fields import devices_of
 from sim.evaluation.measure import measure
 from sim.evaluation.point import Point
@@ -75,6 +82,32 @@ def test_no_nic_is_faster_than_the_bound_of_the_search(deliver):
     least = least_times(trace.model, tuning, deliveries(POINT, trace, 0)[0], 8)
     assert least.interval_us <= times.interval_us and least.service_us <= times.service_us
     assert 0 < least.delivered_bytes <= times.delivered_bytes
+
+
+@pytest.mark.parametrize("pool", ["requester", "owner"])
+def test_repeated_bags_are_looked_up_once(pool):
+    model = Model((5000, 5000, 7000, 90), 16, 1, (16,), (1,), "requests",
+                  ((4, 9), (1, 1), (1, 3), (1, 1)),
+                  requests=(8, 16), request_tables=(0,))
+    point = POINT.changed(dataset=model, mini_batch=64, measured=2, warmup=1)
+    site, tuning = Site.of(point), EnTuning(deliver="pooled", pool=pool, ring=False)
+    assert site.repeats
+    plain, once = (en_nic(site, replace(tuning, bags_once=once)) for once in (False, True))
+    assert once.traffic["total"]["bytes"] < 0.8 * plain.traffic["total"]["bytes"]
+    assert once.times[0].interval_us < plain.times[0].interval_us
+    assert (once.times[0].own_rows < plain.times[0].own_rows) == (pool == "owner")
+    search = EnSearch(site, True)
+    assert {each.bags_once for each in search.options()} == {False, True}
+    rarely = Site.of(POINT)
+    assert rarely.repeats and not any(each.bags_once for each in EnSearch(rarely, True).options())
+    owner = owner_pooled(site, tuning)
+    for nic, found in ((plain, False), (once, True)):
+        of = deliveries(point, site.trace, 0, owner, found)[0]
+        least = least_times(site.trace.model, tuning, of, 16)
+        assert least.interval_us <= nic.times[0].interval_us
+        assert 0 < least.delivered_bytes <= nic.times[0].delivered_bytes
+    trained = Site.of(point.changed(workload="training"))
+    assert not any(each.bags_once for each in EnSearch(trained, True).options())
 
 
 def test_nics_deliver_each_different_vector_of_a_share_once():

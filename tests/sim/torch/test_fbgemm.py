@@ -161,10 +161,6 @@ def test_tables_that_an_optimizer_of_pytorch_trains():
     (lambda: tables(output_dtype=SparseType.FP16)(*keys_of(1)),
      "split_embedding_codegen_forward_unweighted_pt2_wrapper is not caught: its vectors are not "
      "float32"),
-    (lambda: tables()(torch.arange(5), torch.arange(6),
-                      batch_size_per_feature_per_rank=[[2], [1], [1], [1]]),
-     "split_embedding_codegen_forward_unweighted_vbe_pt2_wrapper is not caught: its features have "
-     "different numbers of samples"),
     (lambda: quantised()(*keys_of(1, dtype=torch.int32)),
      "int_nbit_split_embedding_codegen_lookup_function is not caught: its rows are quantised, and "
      "the NIC's are float32"),
@@ -174,6 +170,58 @@ def test_lookups_that_are_not_caught_have_a_place(program, said):
     [((place, what), count)] = missed.items()
     assert (what, count) == (f"fbgemm::{said}", 1) and place.startswith(f"{__file__}:")
     assert not session.tables.all
+
+
+BAGS = [[2, 3], [4, 1], [0, 2], [6, 6]]
+"""Bags of each feature for each of two processes."""
+
+
+def variable(step: int, longest: int = 3) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the indices, offsets and weights of a mini-batch with `BAGS`."""
+    torch.manual_seed(step)
+    lengths = torch.randint(0, longest + 1, (sum(map(sum, BAGS)),))
+    ends = torch.tensor([sum(own) for own in BAGS]).cumsum(0).tolist()
+    of = [int(lengths[first:end].sum()) for first, end in zip([0, *ends], ends)]
+    indices = torch.cat([torch.randint(0, SHAPES[table][0], (count,))
+                         for table, count in zip(FEATURES, of)])
+    offsets = torch.cat((torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)))
+    return indices, offsets, torch.rand(len(indices))
+
+
+@pytest.mark.parametrize(("fidelity", "repeats"), [
+    ("model", "send"), ("rtl", "send"), ("rtl", "indices")])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_features_with_different_numbers_of_bags(fidelity, repeats, weighted):
+    """TorchRec's variable batch per feature: the bags of a feature are those of several samples."""
+    def program(vectors: list[torch.Tensor]) -> None:
+        made = tables()
+        for step in range(3):
+            indices, offsets, weights = variable(step)
+            found = made(indices, offsets, *([weights] if weighted else []),
+                         batch_size_per_feature_per_rank=BAGS)
+            vectors.append(found.detach().clone())
+            found.square().sum().backward()
+
+    ours, theirs = [], []
+    session, missed = attached_to(lambda: program(ours), fidelity=fidelity, repeats=repeats)
+    program(theirs)
+    assert not missed and session.updates == {"sgd": 3}
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine.shape == (sum(sum(own) * SHAPES[table][1] for own, table in zip(
+            BAGS, FEATURES)),)
+        assert torch.allclose(mine, other, rtol=1e-5, atol=1e-6)
+        assert weighted or torch.equal(mine, other)
+    assert [step["samples"] for step in session.record.steps] == [6] * 3
+    assert session.verdicts["different"] == 0
+    if fidelity == "rtl":
+        assert session.verdicts["equal"] == 3 * 6
+
+
+def test_the_nics_do_not_update_features_with_different_numbers_of_bags():
+    indices, offsets, _ = variable(0)
+    with pytest.raises(ValueError, match=r"optimizer_on must be host where the features of .*vbe"):
+        attached_to(lambda: tables()(indices, offsets, batch_size_per_feature_per_rank=BAGS),
+                    optimizer_on="nic")
 
 
 def quantised() -> IntNBitTableBatchedEmbeddingBagsCodegen:
