@@ -128,6 +128,7 @@ BAD = {
 }
 
 
+@pytest.mark.usefixtures("python_hosts")  # their credits count the injected queries
 def test_bad_samples_between_good_ones(requester):
     """A sample with a bad bag is answered by an error, and the samples around it stay correct."""
     frames = [Frame(framing="host", source=0, destination=0, opcode=QUERIES, count=1 + len(words),
@@ -147,6 +148,7 @@ def test_bad_samples_between_good_ones(requester):
     assert sums["bag_sender.bags"] == sums["bag_landing.vectors"] == result["bags"]["foreign"]
 
 
+@pytest.mark.usefixtures("python_hosts")
 def test_a_stuck_run_names_the_stream_of_bags(monkeypatch):
     """The GPU of node 1 drops its first packet of vectors of bags."""
     original, dropped = bags.bag_vectors, []
