@@ -132,8 +132,9 @@ def candidates_of(dataset: str | Model, data: tuple[str, ...]) -> tuple[int, ...
     return (1,) if data else model_of(dataset).requests or (1,)
 
 
-_LASTING = ("copied_rows",)
-"""Options that all mini-batches of a system have: copies of rows stay on the GPUs."""
+_LASTING = ("copied_rows", "pool")
+"""Options that all mini-batches of a system have: rows and their copies stay on the GPUs, and NICs
+keep the place at which a table is pooled."""
 
 
 def points_of(setting: Setting, system: str, placement: str | None = None,
