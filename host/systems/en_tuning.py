@@ -23,10 +23,6 @@ once.
 """
 
 
-_OWNER_PACES = (0, 8, 16)
-"""Values of ``pace_us`` that EN tries with each read path where bags pool at their owner."""
-
-
 @dataclass(frozen=True)
 class EnTuning(HostTuning):
     """Options of EN that FS lacks.
@@ -121,9 +117,8 @@ def en_variants(training: bool, key_bytes: int = KEY_BYTES[0],
     key_bytes: bytes of a key. copied_rows: limits on the rows of copied tables.
     threads: most threads that call. pools: of `POOLS`. repeats: whether bags repeat.
     """
-    return (tuple({"ring": ring, "reads": reads, "pool": pool, "pace_us": pace} for pool in pools
+    return (tuple({"ring": ring, "reads": reads, "pool": pool} for pool in pools
                   for ring, reads in ((True, False), (False, False), (False, True))
-                  for pace in (_OWNER_PACES if pool != POOLS[0] else _OWNER_PACES[:1])
                   if pool == POOLS[0] or not ring),
             tuple({"pace_us": pace} for pace in ((0,) if training else (0, *PACES))),
             tuple({"deliver": deliver} for deliver in DELIVER),

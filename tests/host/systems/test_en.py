@@ -339,6 +339,8 @@ def test_options_that_do_not_go_together():
     assert not EnTuning(ring=False, pool="auto").possible(training=True)
     assert not EnTuning(ring=False, reads=True, pool="auto", threads=2).possible()
     assert EnTuning(ring=False, pace_us=8).possible() and not EnTuning(pace_us=8).possible()
+    paced = every(EnTuning(pace_us=8), open_variants(en_variants(False), {"pace_us": 8}))
+    assert paced and all(each.driven and each.pace_us == 8 for each in paced)
     with pytest.raises(ValueError, match="pace_us must be at least 0, not -1"):
         EnTuning(pace_us=-1)
     with pytest.raises(ValueError, match="pool must be one of requester, owner, auto, not 'node'"):
