@@ -197,9 +197,8 @@ class Dispatcher(wiring.Component):
             start.step.eq(slot.step), start.landing.eq(self.next_landing),
             start.own.eq(slot.mine),
         ]
+        m.d.comb += self.reserve.payload.mean.eq(slot.mean)
         with m.If(to_bags):
-            keys = BagHead["keys"].width
-            m.d.comb += [self.reserve.payload.keys.eq(slot.key.row[:keys]),
-                         self.reserve.payload.mean.eq(slot.key.row[keys])]
+            m.d.comb += self.reserve.payload.keys.eq(slot.key.row[:BagHead["keys"].width])
         count(m, self.counters, bags=bags.i.valid, stall_bags=head.valid & to_bags & ~bags.i.ready)
         return bags

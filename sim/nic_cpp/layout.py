@@ -233,8 +233,10 @@ def config_of(config: NicConfig, registers: Mapping[str, int]) -> Config:
     beats = registers["vector_beats"]
     values = dict(registers) | {
         "cluster": registers["nodes"],
-        # With unique delivery, each passed vector is a bag, and the host makes the means.
-        "mean": registers["pooling_mean"] and not registers.get("unique_delivery", 0),
+        # Sums leave as late as means. With unique delivery, each passed vector is a bag, and the
+        # host makes the means.
+        "mean": (registers["pooling_mean"] or registers.get("pooling_by_table", 0))
+                and not registers.get("unique_delivery", 0),
         # Vectors of several beats do not share beats.
         "vector_packing": registers["vector_packing"] if beats == 1 else 0,
         "interaction": registers["interaction_mode"],
