@@ -109,7 +109,7 @@ FIELDS = {
     "ResultPartTag.status": "Status of the result that ends, 0 if it is valid",
     "valid": "1: the table exists",
     "pool": "PoolPlace of its bags; used with owner_bags",
-    "mean": "0, reserved for the pooling of its bags",
+    "mean": "1: its bags pool to their mean; used with register pooling_by_table",
     "reserved0": "0",
     "owner": "first, or only, node that owns rows",
     "owners": "number of nodes that own rows, starting with owner",

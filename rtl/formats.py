@@ -350,9 +350,9 @@ TableDescriptor = data.StructLayout({
     "base": 64,
 })
 """Location of the rows of a table: five 32-bit words. ``pool`` is a :class:`PoolPlace`, for NICs
-with ``owner_bags``; ``mean`` is reserved for the pooling of the table. ``base``: address of the
-table in GPU memory, in bytes from a common base, if the NIC reads rows itself
-(:class:`rtl.rings.RowReads`)."""
+with ``owner_bags``; ``mean``: its bags pool to their mean, with register ``pooling_by_table``.
+``base``: address of the table in GPU memory, in bytes from a common base, if the NIC reads rows
+itself (:class:`rtl.rings.RowReads`)."""
 
 Request = data.StructLayout({
     "key": Key, "landing": LANDING_BITS, "node": NODE_BITS, "step": STEP_BITS,
@@ -410,7 +410,7 @@ def hold_slot(bags: bool) -> data.StructLayout:
     sample.
 
     With ``bags``, a slot may be a bag that its owner has pooled. ``keys``: its number of keys, 0 in
-    the slot of a key. ``mean``: mean bit of its table.
+    the slot of a key. ``mean``: mean bit of the slot's table.
     """
     return data.StructLayout(
         {"kind": 2, "sample": 32, "step": STEP_BITS, "last": 1}

@@ -72,6 +72,8 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
     give("index_packager", timeout=csr.index_timeout)
     # With unique delivery the host pools the vectors.
     give("pooler", mean=csr.pooling_mean & ~unique)
+    if config.owner_bags:
+        give("pooler", by_table=csr.pooling_by_table & ~unique)
     give("interaction", dots=csr.interaction_mode == InteractionMode.DOT,
          itself=csr.interaction_itself)
     give("local_cache", enable=csr.local_cache_enable, sets=csr.local_cache_sets)

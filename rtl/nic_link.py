@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 
-from rtl.bags import LostBags
+from rtl.bags import BufferedLostBags
 from rtl.cache.lost_misses import LostMisses
 from rtl.config import NicConfig
 from rtl.control.csr import RegisterBlock
@@ -25,7 +25,7 @@ def link_blocks(config: NicConfig) -> dict[str, wiring.Component]:
             "link_credits": PeerCredits(config.nodes), "lost_misses": LostMisses(config),
             "link_probes": Probes(config.nodes)} | ({
                 "link_bag_credits": PeerCredits(config.nodes, bags=True),
-                "lost_bags": LostBags(config)} if config.owner_bags else {})
+                "lost_bags": BufferedLostBags(config)} if config.owner_bags else {})
 
 
 def connect_link(m: Module, config: NicConfig, blocks: SimpleNamespace, csr: RegisterBlock,
@@ -43,7 +43,7 @@ def connect_link(m: Module, config: NicConfig, blocks: SimpleNamespace, csr: Reg
     clear, cleared, renew, renewed = rejoin.clear, credits.cleared, rejoin.renew, account.renewed
     settled, waits = blocks.lost_misses.idle, _waits(blocks.peer_answers)
     if bag_credits is not None:
-        settled, waits = settled & blocks.lost_bags.idle & blocks.link_bag_credits.settled, (
+        settled, waits = settled & blocks.lost_bags.settled & blocks.link_bag_credits.settled, (
             waits | _waits(blocks.bag_answers))
         clear, cleared = _both(m, clear, cleared, bag_credits.clear.valid, bag_credits.cleared)
         renew, renewed = _both(m, renew, renewed, blocks.link_bag_credits.renew,

@@ -169,14 +169,21 @@ class Model:
 
     @property
     def nic_pooling(self) -> str:
-        """Pooling of the NICs: ``sum`` if tables differ; hosts then divide the sums of means."""
+        """Pooling of the NICs: ``sum`` if tables differ. Hosts then divide the sums of means, or
+        NICs that pool each table in its own way."""
         return "sum" if self.poolings else self.pooling
 
     @property
-    def mixed(self) -> bool:
-        """Whether tables differ, so that NICs cannot compute the interaction."""
-        return bool(self.dimensions or self.poolings) or (
+    def uneven(self) -> bool:
+        """Whether NICs pad vectors, so that they cannot compute the interaction."""
+        return bool(self.dimensions) or (
             self.interaction == "cat" and self.width != self.dimension)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether tables differ, so that NICs without ``owner_bags`` cannot compute the
+        interaction."""
+        return self.uneven or bool(self.poolings)
 
     @property
     def padding(self) -> str | None:

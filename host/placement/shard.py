@@ -187,6 +187,23 @@ class ShardPlan:
         return self.with_pools([PoolPlace.OWNER if number in owner else PoolPlace.REQUESTER
                                 for number in range(len(self.tables))])
 
+    def with_means(self, poolings: Sequence[str]) -> "ShardPlan":
+        """Return this plan for NICs that pool the bags of each table by its entry in ``poolings``,
+        ``sum`` or ``mean``.
+
+        ``ValueError`` unless there is an entry for each table.
+        """
+        if len(poolings) != len(self.tables):
+            raise ValueError(f"poolings must have {len(self.tables)} entries, one for each table, "
+                             f"not {len(poolings)}")
+        return replace(self, tables=tuple(replace(table, mean=pooling == "mean")
+                                          for table, pooling in zip(self.tables, poolings)))
+
+    @property
+    def means(self) -> np.ndarray:
+        """Whether NICs divide the sums of each table: bool ``[tables]``."""
+        return np.array([table.mean for table in self.tables])
+
     @property
     def owner_pooled(self) -> np.ndarray:
         """The rows of each table that pools at its owner, 0 for other tables: int64 ``[tables]``.

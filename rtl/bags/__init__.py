@@ -3,7 +3,7 @@
 from rtl.bags.bounds import RowBounds
 from rtl.bags.check import BagCheck
 from rtl.bags.landing import BagLanding
-from rtl.bags.lost import LostBags
+from rtl.bags.lost import BufferedLostBags, LostBags
 from rtl.bags.packager import BagPackager
 from rtl.bags.places import OwnerPlaces
 from rtl.bags.pool import BagPool
@@ -15,5 +15,5 @@ from rtl.bags.unpacker import BagUnpacker
 from rtl.bags.word_store import WordStore
 
 __all__ = ["BagCheck", "BagLanding", "BagPackager", "BagPool", "BagReceiver", "BagSender",
-           "BagUnpacker", "LostBags", "OwnerPlaces", "RowBounds", "SegmentSplit", "SegmentStore",
-           "WordStore"]
+           "BagUnpacker", "BufferedLostBags", "LostBags", "OwnerPlaces", "RowBounds",
+           "SegmentSplit", "SegmentStore", "WordStore"]

@@ -8,8 +8,9 @@ from rtl.bags.layouts import OutgoingSegment
 from rtl.cache.lost_misses import LOST_MISSES_COUNTERS, LostMisses
 from rtl.config import NicConfig
 from rtl.formats import RECORD_BITS, BagHead, PeerBeat
+from rtl.stream import SkidBuffer
 
-__all__ = ["LostBags"]
+__all__ = ["BufferedLostBags", "LostBags"]
 
 
 class LostBags(wiring.Component):
@@ -76,4 +77,44 @@ class LostBags(wiring.Component):
         ]
         with m.If(heads.misses.valid & heads.misses.ready):
             m.d.sync += drains.eq(~heads.o.valid)
+        return m
+
+
+class BufferedLostBags(wiring.Component):
+    """:class:`LostBags` with a buffer for bags in front and a buffer for vectors behind.
+
+    They cut the paths from the bag sender, and to the check of the landing of bags.
+
+    Parameters, ports and exceptions are those of :class:`LostBags`, except:
+
+    settled: no vector of zeros is pending, and no walk runs.
+    idle: inactive until an input changes.
+    """
+
+    LATENCY = {("segment of another node", "the same segment"): 1,
+               ("vector", "the same vector"): 1,
+               ("head of a lost node", "its vector, if no other comes"):
+                   LostBags.LATENCY["head of a lost node", "its vector, if no other comes"] + 2}
+    RATE = LostBags.RATE
+
+    def __init__(self, config: NicConfig):
+        self._bags = LostBags(config)
+        super().__init__({**self._bags.signature.members, "settled": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.bags = bags = self._bags
+        # A head is read from registers.
+        m.submodules.entry = entry = SkidBuffer(OutgoingSegment, lutram=False)
+        m.submodules.output = output = SkidBuffer(PeerBeat)
+        for source, sink in ((wiring.flipped(self.bags), entry.i), (entry.o, bags.bags),
+                             (bags.o, wiring.flipped(self.o)),
+                             (wiring.flipped(self.vectors), bags.vectors), (bags.fills, output.i),
+                             (output.o, wiring.flipped(self.fills))):
+            wiring.connect(m, source, sink)
+        m.d.comb += [
+            bags.lost.eq(self.lost), bags.vector_beats.eq(self.vector_beats),
+            self.counters.eq(bags.counters), self.settled.eq(bags.idle),
+            self.idle.eq(bags.idle & entry.idle & output.idle),
+        ]
         return m

@@ -59,7 +59,9 @@ class OwnerPlaces(wiring.Component):
     idle: inactive until an input changes.
     """
 
-    LATENCY = {("segment", "the same segment"): 3, ("last beat of a vector", "its first beat"): 10}
+    LATENCY = {("segment", "the same segment"): 3,
+               ("segment of another node, beside own bags", "the same segment"): 4,
+               ("last beat of a vector", "its first beat"): 10}
     RATE = "1 segment and 1 beat per cycle"
 
     def __init__(self, config: NicConfig, *, own: bool = False):
@@ -93,11 +95,16 @@ class OwnerPlaces(wiring.Component):
         if self._own:
             m.submodules.entry = entry = Arbiter(
                 OwnedSegment, 2, last=lambda item: item.segment.tail)
-            wiring.connect(m, wiring.flipped(self.foreign), entry.i[0])
+            # Cut the path from own bags to the store of other nodes' bags.
+            m.submodules.others = others = SkidBuffer(OwnedSegment)
+            wiring.connect(m, wiring.flipped(self.foreign), others.i)
+            wiring.connect(m, others.o, entry.i[0])
             wiring.connect(m, wiring.flipped(self.own), entry.i[1])
+            quiet = entry.idle & others.idle
         else:
             m.submodules.entry = entry = SkidBuffer(OwnedSegment)
             wiring.connect(m, wiring.flipped(self.foreign), entry.i)
+            quiet = entry.idle
         m.submodules.numbers = numbers = SkidBuffer(range(self._count))
         m.submodules.output = output = SkidBuffer(OutgoingSegment)
         wiring.connect(m, output.o, wiring.flipped(self.o))
@@ -136,7 +143,7 @@ class OwnerPlaces(wiring.Component):
                 word = out.segment.words.word_select(k, RECORD_BITS)
                 m.d.comb += word[BagHead["landing"].offset:].eq(place)
         count(m, self.counters, bags=opens, stall_places=entry.o.valid & waits)
-        return entry.idle & ~busy & output.idle & ~(numbers.i.valid & numbers.i.ready)
+        return quiet & ~busy & output.idle & ~(numbers.i.valid & numbers.i.ready)
 
     def _answer(self, m: Module, free: FreeList, table: MissTable, origins: Ram, swept: Signal):
         """Store the vectors and send them; return whether nothing moves."""

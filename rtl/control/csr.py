@@ -69,6 +69,8 @@ class RegisterBlock(wiring.Component):
         gradient path.
     link_epoch, link_delay, link_timeout_first, link_timeout_least, link_timeout_most, link_tries,
         link_rejoin (``config.link``): registers of the reliable link.
+    bag_window, bag_share, bag_timeout, bag_batch, pooling_by_table (``config.owner_bags``):
+        registers of owner pooling.
     mac_base: 48 bits, from ``mac_base_low`` and ``mac_base_high``.
     idle: no access in progress.
 

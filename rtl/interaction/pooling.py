@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -37,7 +37,6 @@ OUT_BEATS = 16
 
 _Origin = data.StructLayout({"sample": 32, "step": STEP_BITS, "last": 1, "lost": 1})
 _Finished = data.StructLayout({"valid": 1, "bag": range(BAGS)})
-_Leaving = data.StructLayout({"valid": 1, "beat_last": 1, "origin": _Origin})
 
 
 class Pooler(Gateable, wiring.Component):
@@ -64,6 +63,8 @@ class Pooler(Gateable, wiring.Component):
     i: stream of :func:`~rtl.interaction.records.slot_beat`, whole vectors in slot order.
     vector_beats: beats of a vector; may change while empty.
     mean: divide each sum; may change while empty.
+    by_table (with ``config.owner_bags``): divide the sums of bags whose last slot has the ``mean``
+        bit, whatever ``mean`` is; may change while empty. Other sums then leave as late as means.
     o: stream of :data:`~rtl.interaction.records.PooledBeat`, in bag order.
     counters: ``beats_in``; ``beats_out``; ``adds``, beats added to another; ``stall_adder``, turns
         of the adders that no vector used although some wait.
@@ -95,6 +96,7 @@ class Pooler(Gateable, wiring.Component):
             "i": In(stream.Signature(slot_beat(self._pooled))),
             "o": Out(stream.Signature(PooledBeat)),
             "vector_beats": In(range(self._beats + 1)), "mean": In(1),
+            **({"by_table": In(1)} if self._pooled else {}),
             "counters": Out(CounterLayout("beats_in", "beats_out", "adds", "stall_adder")),
             "idle": Out(1),
         })
@@ -140,7 +142,8 @@ class Pooler(Gateable, wiring.Component):
         ends, summed = flying[-2] & before.last & (before.beat == final_beat), Signal()
         divisors, divided = self._reciprocals(m, now)
         finished = Signal(_Finished)
-        m.d.sync += [summed.eq(ends), finished.eq(Mux(self.mean, divided, Cat(ends, before.bag)))]
+        m.d.sync += [summed.eq(ends),
+                     finished.eq(Mux(self._divides, divided, Cat(ends, before.bag)))]
 
         # Output: bags in order. ``turns`` are the numbers of the oldest bag and of the next two;
         # ``there`` shows for two of them whether they are finished. The bit of a number in ``bits``
@@ -177,7 +180,8 @@ class Pooler(Gateable, wiring.Component):
         with m.If(leave):
             m.d.sync += [*(turn.eq(next_) for turn, next_ in pairwise(turns)),
                          turns[2].eq(turns[2] + 1)]
-        m.submodules.origins = origins = Ram(_Origin.size, BAGS, style="lutram")
+        origin = data.StructLayout(_Origin.members | ({"mean": 1} if self._pooled else {}))
+        m.submodules.origins = origins = Ram(origin.size, BAGS, style="lutram")
         # A bag is lost if any of its vectors is lost.
         item, before, lost = self.i.payload, Signal(), Signal()
         m.d.comb += lost.eq(before | item.lost)
@@ -185,10 +189,11 @@ class Pooler(Gateable, wiring.Component):
             m.d.sync += before.eq(lost & ~(item.beat_last & (item.kind != RecordKind.KEY)))
         m.d.comb += [
             origins.write_en.eq(taken), origins.write_addr.eq(ring.bag),
-            origins.write_data.eq(Cat(item.sample, item.step, item.sample_last, lost)),
+            origins.write_data.eq(Cat(item.sample, item.step, item.sample_last, lost,
+                                      *((item.mean,) if self._pooled else ()))),
             origins.read_addr.eq(bag),
         ]
-        leaving = Signal(_Leaving)
+        leaving = Signal(data.StructLayout({"valid": 1, "beat_last": 1, "origin": origin}))
         read_valid, read_last = Signal(), Signal(reset_less=True)
         m.d.sync += [read_valid.eq(read), read_last.eq(last)]
         m.d.comb += leaving.eq(Cat(read_valid, read_last, origins.read_data))
@@ -222,12 +227,20 @@ class Pooler(Gateable, wiring.Component):
         ]
         return divisors, data.View(_Finished, Cat(valid[-2], bags[-2]))
 
+    @property
+    def _divides(self) -> Value:
+        """Whether sums pass the dividers."""
+        return self.mean | self.by_table if self._pooled else self.mean
+
     def _leave(self, m: Module, leaving: data.View, total: Signal, divisor: Signal) -> None:
         """Multiply by the reciprocal for a mean; the units have no enable, so a FIFO follows."""
-        stages = range(COUNT_DIVIDER_LANE_LATENCY)
+        stages, layout = range(COUNT_DIVIDER_LANE_LATENCY), leaving.shape()
         valid = [leaving.valid] + [Signal(name=f"dividing_valid{n}") for n in stages]
-        items = [leaving] + [Signal(_Leaving, name=f"leaving{n}", reset_less=True) for n in stages]
-        m.d.sync += [after.eq(before) for line in (valid, items)
+        items = [leaving] + [Signal(layout, name=f"leaving{n}", reset_less=True) for n in stages]
+        # Of a NIC that pools by table, the sums beside the means.
+        sums = [total] + [Signal(BEAT_BITS, name=f"sum{n}", reset_less=True)
+                          for n in stages if self._pooled]
+        m.d.sync += [after.eq(before) for line in (valid, items, sums)
                      for before, after in pairwise(line)]
         mean = Signal(BEAT_BITS)
         for lane in range(LANES):
@@ -240,12 +253,15 @@ class Pooler(Gateable, wiring.Component):
             ]
         m.submodules.output = output = StreamFIFO(PooledBeat, OUT_BEATS)
         wiring.connect(m, output.o, wiring.flipped(self.o))
-        chosen, out = Mux(self.mean, items[-1], leaving), output.i.payload
-        chosen = data.View(_Leaving, chosen)
+        late, out = self._divides, output.i.payload
+        chosen = data.View(layout, Mux(late, items[-1], leaving))
         m.d.comb += [
-            output.i.valid.eq(Mux(self.mean, valid[-1], valid[0])),
-            out.data.eq(Mux(self.mean, mean, total)),
+            output.i.valid.eq(Mux(late, valid[-1], valid[0])),
+            out.data.eq(Mux(late, mean, total)),
             out.beat_last.eq(chosen.beat_last), out.sample.eq(chosen.origin.sample),
             out.step.eq(chosen.origin.step), out.bag_last_of_sample.eq(chosen.origin.last),
             out.lost.eq(chosen.origin.lost),
         ]
+        if self._pooled:
+            with m.If(self.by_table & ~items[-1].origin.mean):
+                m.d.comb += out.data.eq(sums[-1])

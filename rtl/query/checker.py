@@ -40,13 +40,13 @@ def slot_layout(bags: bool) -> data.StructLayout:
     owner. ends: the slot belongs to no sample and ends the share of its step.
 
     With ``bags``, bag: the slot is a bag that pools at its owner. Its ``kind`` is KEY_END,
-    ``key.table`` its table; bits 0 to 15 of ``key.row`` are its number of keys, and bit 16 is the
-    ``mean`` of its table.
+    ``key.table`` its table; bits 0 to 15 of ``key.row`` are its number of keys. mean: mean bit of
+    the slot's table.
     """
     return data.StructLayout({
         "key": Key, "kind": 2, "owner": NODE_BITS, "mine": 1, "sample": 32, "step": STEP_BITS,
         "ends": 1, "last": 1,
-    } | ({"bag": 1} if bags else {}))
+    } | ({"bag": 1, "mean": 1} if bags else {}))
 
 
 Slot = slot_layout(False)

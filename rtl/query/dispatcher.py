@@ -1,6 +1,6 @@
 """Dispatcher: reserves a hold-buffer place for each slot, and sends its lookup or bag on."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -28,8 +28,10 @@ __all__ = ["DISPATCHER_COUNTERS", "Dispatcher"]
 _Headed = data.StructLayout({"slot": Slot, "to_local": 1, "to_remote": 1, "early": 1})
 """A slot, its destination, and whether its step was closed when it arrived."""
 
-_HeadedBag = data.StructLayout(_Headed.members | {"slot": slot_layout(True), "to_bags": 1})
-"""The same with bags."""
+_HeadedBag = data.StructLayout({"slot": slot_layout(True), "way": 2, "early": 1})
+"""The same with bags. way: 0, no destination; :data:`_LOCAL`; :data:`_REMOTE`; :data:`_BAG`."""
+
+_LOCAL, _REMOTE, _BAG = 1, 2, 3
 
 DISPATCHER_COUNTERS = CounterLayout(
     "local", "remote", "stall_hold", "stall_local", "stall_remote", "stall_dense", "stall_step")
@@ -113,7 +115,11 @@ class Dispatcher(wiring.Component):
         wiring.connect(m, remote.o, wiring.flipped(self.remote))
         wiring.connect(m, dense.o, wiring.flipped(self.dense))
         slot = head.o.payload.slot
-        to_local, to_remote = head.o.payload.to_local, head.o.payload.to_remote
+        if self._bags:
+            way = head.o.payload.way
+            to_local, to_remote, to_bags = way == _LOCAL, way == _REMOTE, way == _BAG
+        else:
+            to_local, to_remote = head.o.payload.to_local, head.o.payload.to_remote
         room, go = Signal(), Signal()
         record, waits = Signal(LookupRecord), Signal()
         inside, begins = Signal(), Signal()  # inside a sample; at a first slot with a dense request
@@ -130,16 +136,14 @@ class Dispatcher(wiring.Component):
         coming = []
         for source in (self.i, self.shares):
             following, headed = source.payload, Signal(self._headed)
-            m.d.comb += [
-                source.ready.eq(head.i.ready), headed.slot.eq(following),
-                headed.to_local.eq(following.mine),
-                headed.to_remote.eq((following.kind != RecordKind.EMPTY) & ~following.mine),
-                headed.early.eq(waits_for(following.step)),
-            ]
+            remotely = (following.kind != RecordKind.EMPTY) & ~following.mine
+            m.d.comb += [source.ready.eq(head.i.ready), headed.slot.eq(following)]
             if self._bags:
-                with m.If(following.bag):
-                    m.d.comb += [headed.to_local.eq(0), headed.to_remote.eq(0),
-                                 headed.to_bags.eq(1)]
+                way_of = Cat(following.mine, remotely) | following.bag.replicate(2)
+                m.d.comb += headed.way.eq(way_of)
+            else:
+                m.d.comb += [headed.to_local.eq(following.mine), headed.to_remote.eq(remotely)]
+            m.d.comb += headed.early.eq(waits_for(following.step))
             coming.append(headed)
         m.d.comb += [
             head.i.valid.eq(Mux(self.unique, self.shares.valid, self.i.valid)),
@@ -155,8 +159,10 @@ class Dispatcher(wiring.Component):
         may_go = Mux(to_local, local.i.ready, ~to_remote | remote.i.ready) & ~waits & ~early
         quiet = head.idle & local.idle & remote.idle & dense.idle
         if self._bags:
-            bags = self._start(m, head.o, go)
-            may_go &= ~head.o.payload.to_bags | bags.i.ready
+            bags = self._start(m, head.o, to_bags, go)
+            # One LUT.
+            may_go = Mux(way[0], Mux(way[1], bags.i.ready, local.i.ready),
+                         ~way[1] | remote.i.ready) & ~waits & ~early
             quiet &= bags.idle
         m.d.comb += [
             early.eq(head.o.payload.early & ~ahead & ~opened),
@@ -187,19 +193,19 @@ class Dispatcher(wiring.Component):
               stall_dense=head.o.valid & waits, stall_step=head.o.valid & early)
         return m
 
-    def _start(self, m: Module, head: stream.Interface, go: Signal) -> SkidBuffer:
+    def _start(self, m: Module, head: stream.Interface, to_bags: Value,
+               go: Signal) -> SkidBuffer:
         """Start the bag at ``head`` if it may ``go``; return the buffer of the starts."""
         m.submodules.bag_buffer = bags = SkidBuffer(BagStart)
         wiring.connect(m, bags.o, wiring.flipped(self.bags))
-        slot, start, to_bags = head.payload.slot, bags.i.payload, head.payload.to_bags
+        slot, start = head.payload.slot, bags.i.payload
         m.d.comb += [
             bags.i.valid.eq(go & to_bags), start.destination.eq(slot.owner),
             start.step.eq(slot.step), start.landing.eq(self.next_landing),
             start.own.eq(slot.mine),
         ]
+        m.d.comb += self.reserve.payload.mean.eq(slot.mean)
         with m.If(to_bags):
-            keys = BagHead["keys"].width
-            m.d.comb += [self.reserve.payload.keys.eq(slot.key.row[:keys]),
-                         self.reserve.payload.mean.eq(slot.key.row[keys])]
+            m.d.comb += self.reserve.payload.keys.eq(slot.key.row[:BagHead["keys"].width])
         count(m, self.counters, bags=bags.i.valid, stall_bags=head.valid & to_bags & ~bags.i.ready)
         return bags

@@ -3,7 +3,7 @@
 
 from contextlib import nullcontext
 
-from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import C, Module, Mux, Signal, Value
 from amaranth.lib import data
 
 from rtl.bags import SegmentStore
@@ -177,11 +177,9 @@ def judge(m: Module, i, flags, o, errors, node,
     m.d.comb += [rejected.eq(go & fault & named),
                  stray.eq(go & ~cut & ~is_head & ~open_)]
     if store is not None:
-        m.d.comb += o.payload.item.bag.eq(flags.bag)
+        m.d.comb += [o.payload.item.bag.eq(flags.bag), o.payload.item.mean.eq(i.payload.mean)]
         with m.If(flags.bag):
-            # The number of keys, and whether they pool to their mean.
-            m.d.comb += o.payload.item.key.row.eq(
-                Cat(record.row[:QueryBag["keys"].width], i.payload.mean))
+            m.d.comb += o.payload.item.key.row.eq(record.row[:QueryBag["keys"].width])
         stray &= flags.slot
     return rejected, stray
 

@@ -10,7 +10,7 @@ from sim.job.settings import Runtime
 from sim.job.workload import Workload
 
 __all__ = ["check_fit", "check_pools", "check_slots", "check_units", "config_to_build",
-           "fitting_nic", "preset_of", "sizes_beyond"]
+           "divides_by_table", "fitting_nic", "preset_of", "sizes_beyond"]
 
 
 def preset_of(dimension: int) -> str:
@@ -77,6 +77,14 @@ def config_to_build(config: NicConfig, model: Model, runtime: Runtime, workload:
     return config
 
 
+def divides_by_table(config: NicConfig, model: Model, runtime: Runtime) -> bool:
+    """Return whether NICs make the means of ``model`` although other tables pool to sums.
+
+    Otherwise hosts divide the sums, see :func:`host.dlrm.dlrm.divided`.
+    """
+    return bool(config.owner_bags and model.poolings) and runtime.deliver != "unique"
+
+
 def check_pools(config: NicConfig, plan: ShardPlan) -> None:
     """Raise ``ValueError`` for settings that tables which pool at their owner do not support."""
     if not plan.pools_at_owner:
@@ -119,11 +127,14 @@ def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workl
 
 def check_units(config: NicConfig, model: Model) -> None:
     """Raise ``ValueError`` if NICs cannot compute the interaction of ``model``: its tables differ,
-    or it needs dots and the NIC has no dot units."""
-    if model.mixed:
+    or it needs dots and the NIC has no dot units.
+
+    NICs with ``owner_bags`` pool each table in its own way.
+    """
+    if model.uneven or (model.poolings and not config.owner_bags):
         raise ValueError("interaction must be false for tables of different dimensions or "
                          "poolings, not True: NICs send sums of padded vectors, which hosts "
-                         "complete")
+                         "complete; only NICs with owner_bags make the means of some tables")
     if model.interaction == "dot" and not config.dot_units:
         raise ValueError(f"dot_units must be at least 1 for the interaction dot, "
                          f"not {config.dot_units!r}")

@@ -47,7 +47,8 @@ class RtlNic:
     def configure(self, registers: RegisterFile, runtime: Runtime, plan: ShardPlan,
                   model: Dlrm, *, node: int, nodes: int) -> None:
         """Queue the register writes of node ``node`` of ``nodes`` for ``model``."""
-        values = register_values(self.config, runtime, model, node=node, nodes=nodes)
+        values = register_values(self.config, runtime, model, node=node, nodes=nodes,
+                                 by_table=bool(plan.means.any()))
         for name, value in values.items():
             registers.write(name, value)
         descriptors = (plan.descriptors(RowPlaces.of(plan, node, model.width).bases)
@@ -57,8 +58,11 @@ class RtlNic:
 
 
 def register_values(config: NicConfig, runtime: Runtime, model: Dlrm, *, node: int,
-                    nodes: int) -> dict[str, int]:
-    """Return the register values of node ``node`` of ``nodes``, without the tables."""
+                    nodes: int, by_table: bool = False) -> dict[str, int]:
+    """Return the register values of node ``node`` of ``nodes``, without the tables.
+
+    by_table: whether the NIC pools each table by its descriptor.
+    """
     dimension = model.width
     share = config.lookup_beats // nodes
     return {
@@ -85,7 +89,8 @@ def register_values(config: NicConfig, runtime: Runtime, model: Dlrm, *, node: i
         ring_registers(config) if runtime.gpu_rings else {}) | (
         row_registers() if runtime.row_reads else {}) | (
         {name: getattr(runtime, name) for name in LINK_SETTINGS} if config.link else {}) | (
-        _bag_values(config, runtime, dimension, nodes) if config.owner_bags else {})
+        _bag_values(config, runtime, dimension, nodes) if config.owner_bags else {}) | (
+        {"pooling_by_table": 1} if by_table else {})
 
 
 def _request_batch(config: NicConfig, runtime: Runtime, dimension: int) -> int:

@@ -23,7 +23,7 @@ public:
     void init(Clock* clock, const Config& config, Packets* packets, Segments* segments,
               uint32_t most_vectors) {
         config_ = &config;
-        sender.init(clock);
+        sender.init(clock, config.link);
         landing.init(clock, config);
         receiver.init(clock, config, segments);
         places.init(clock, config);

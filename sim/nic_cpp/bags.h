@@ -140,10 +140,12 @@ public:
     uint64_t bags = 0, own = 0;
     Queue<BagStart> starts;
 
-    void init(Clock* clock) {
+    void init(Clock* clock, bool linked) {
+        linked_ = linked;
         starts.skid(clock);
         buffer_.skid(clock);
         output_.skid(clock);
+        lost_.skid(clock);
     }
     bool owns() const { return output_.has() && output_.front().own; }
     OwnedSegment pop_own() {
@@ -152,9 +154,12 @@ public:
     }
     void step(SegmentStore<Segment*>& segments, BagLanding& landing,
               Queue<OutgoingSegment>& packager) {
-        if (output_.has() && !output_.front().own && packager.room()) {
+        // rtl.bags.lost: the entry of bags.
+        Queue<OutgoingSegment>& next = linked_ ? lost_ : packager;
+        if (linked_) wire(lost_, packager);
+        if (output_.has() && !output_.front().own && next.room()) {
             const Sent sent = output_.pop();
-            packager.push({sent.destination, sent.step, sent.segment, sent.segment->tail});
+            next.push({sent.destination, sent.step, sent.segment, sent.segment->tail});
         }
         bool ends = false;
         if (inside_ && buffer_.has() && output_.room()) {
@@ -182,9 +187,10 @@ private:
     };
     Queue<Segment*> buffer_;
     Queue<Sent> output_;
+    Queue<OutgoingSegment> lost_;
     BagStart bag_{};
     uint32_t landing_ = 0;
-    bool inside_ = false;
+    bool linked_ = false, inside_ = false;
 };
 
 // rtl.bags.receiver and check: receives bags of other nodes.
@@ -256,6 +262,7 @@ public:
         free_.init(clock, config.number_back, 0);
         for (uint32_t place = 0; place < config.owner_bags; place++) free_.put(place, 0);
         numbers_.skid(clock);
+        others_.skid(clock);
         entry_.skid(clock);
         output_.skid(clock);
         complete_.init(clock, config.bag_complete, 0);
@@ -293,11 +300,13 @@ public:
             busy_ = true;
         }
         wire(free_, numbers_);
-        const int port = turns_.grant(foreign.has(), sender.owns());
-        if (port < 0 || !entry_.room()) return;
-        const OwnedSegment item = port ? sender.pop_own() : foreign.pop();
-        turns_.taken(port, item.segment->tail);
-        entry_.push(item);
+        const int port = turns_.grant(others_.has(), sender.owns());
+        if (port >= 0 && entry_.room()) {
+            const OwnedSegment item = port ? sender.pop_own() : others_.pop();
+            turns_.taken(port, item.segment->tail);
+            entry_.push(item);
+        }
+        if (foreign.has() && others_.room()) others_.push(foreign.pop());
     }
 
 private:
@@ -316,7 +325,7 @@ private:
     const Config* config_ = nullptr;
     std::vector<Meta> origins_;
     Queue<uint32_t> free_, numbers_, complete_;
-    Queue<OwnedSegment> entry_;
+    Queue<OwnedSegment> others_, entry_;
     Queue<OutgoingSegment> output_;
     Credits beats_out_;
     Turns turns_;

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from ctypes import c_uint32
 
-from rtl.bags import BagLanding, OwnerPlaces, check
+from rtl.bags import BagLanding, BufferedLostBags, OwnerPlaces, check
 from rtl.cache import resolver, scatter_list, tags, vectors
 from rtl.cache.fills import FillWriter
 from rtl.cache.free_list import FreeList
@@ -93,7 +93,7 @@ def latencies(config: NicConfig) -> dict[str, int]:
         "register_next": RegisterBlock.LATENCY["write", "answer"] + BETWEEN,
         "dot_first": DotArray.latency(config) + Flattener.LATENCY["group's dots", "beat"],
         "dot_reuse": REUSE, "dot_room": DotInteraction.ROOM, **_link_latencies(config.nodes),
-        **_bag_latencies(),
+        **_bag_latencies(config.link),
     }
 
 
@@ -124,9 +124,13 @@ def _link_latencies(nodes: int) -> dict[str, int]:
     }
 
 
-def _bag_latencies() -> dict[str, int]:
-    """Return the latencies of bags that pool at their owner, and the sizes of their check."""
+def _bag_latencies(linked: bool) -> dict[str, int]:
+    """Return the latencies of bags that pool at their owner, and the sizes of their check.
+
+    linked: bags and their vectors pass :class:`rtl.bags.BufferedLostBags`.
+    """
     landing, item = BagLanding.LATENCY, Arbiter.LATENCY["item", "the same item"]
+    item -= linked * BufferedLostBags.LATENCY["vector", "the same vector"]
     complete = FillWriter.LATENCY["last beat", "write"] + StreamFIFO.LATENCY[
         "item", "the same item"]
     return {
@@ -229,8 +233,10 @@ def config_of(config: NicConfig, registers: Mapping[str, int]) -> Config:
     beats = registers["vector_beats"]
     values = dict(registers) | {
         "cluster": registers["nodes"],
-        # With unique delivery, each passed vector is a bag, and the host makes the means.
-        "mean": registers["pooling_mean"] and not registers.get("unique_delivery", 0),
+        # Sums leave as late as means. With unique delivery, each passed vector is a bag, and the
+        # host makes the means.
+        "mean": (registers["pooling_mean"] or registers.get("pooling_by_table", 0))
+                and not registers.get("unique_delivery", 0),
         # Vectors of several beats do not share beats.
         "vector_packing": registers["vector_packing"] if beats == 1 else 0,
         "interaction": registers["interaction_mode"],

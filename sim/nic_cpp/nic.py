@@ -82,7 +82,8 @@ class FastNic:
             raise ValueError("step_timeout must be 0 with fidelity fast, not "
                              f"{runtime.step_timeout!r}")
         registers.begin(
-            register_values(self.config, runtime, model, node=node, nodes=nodes), plan,
+            register_values(self.config, runtime, model, node=node, nodes=nodes,
+                            by_table=bool(plan.means.any())), plan,
             RowPlaces.of(plan, node, model.width).bases if runtime.row_reads else ())
 
 

@@ -5,6 +5,7 @@ from math import inf
 
 import numpy as np
 
+from host.dlrm.float32 import means
 from host.placement.shard import ShardPlan
 from host.timing.gpu import Gather, GpuLookups, GpuProfile, LaunchThread, MemoryClock
 from host.wire.bags import BagList, ReadRows, bag_vectors, parse_bags, pooled_bags
@@ -31,7 +32,7 @@ class Bags:
     config: of its NIC.
     plan: plan of the tables.
     dimension: of a vector.
-    pooling: ``sum`` or ``mean``, as NICs pool.
+    pooling: ``sum`` or ``mean``, as NICs pool; the means of the plan are divided in any case.
     read: function that returns the rows in GPU memory.
     gpu, thread, memory: profile, launch thread and memory of the GPU.
     events: of the host.
@@ -152,7 +153,10 @@ class Bags:
 
     def _end_steps(self, gather: Gather[tuple[Step, BagList]], now: float) -> None:
         for step, bags in gather.lists:
-            step.place_own(self._node, pooled_bags(bags, self._read, self._pooling))
+            vectors = pooled_bags(bags, self._read, self._pooling)
+            mean = self._plan.means[bags.tables]
+            vectors[mean] = means(vectors[mean], bags.lengths[mean])
+            step.place_own(self._node, vectors)
             self._pooling_of.remove(step.number)
             if step.number in self._answered or not step.sends(self._node):
                 self._answered.discard(step.number)

@@ -81,8 +81,10 @@ class Backend:
         """Return a node for inference; the parameters are those of :class:`sim.node.node.Node`."""
         workload = self.options.workload
         rest = pcie, gpu, workload.in_flight, bottom
-        if (self.compiled_hosts and self.rows is None and not workload.fault_plan.silences
-                and workload.repeats == "send"):
+        # Compiled hosts pool all own bags alike.
+        uneven = delivery.plan is not None and delivery.plan.means.any()
+        if (self.compiled_hosts and self.rows is None and not uneven
+                and not workload.fault_plan.silences and workload.repeats == "send"):
             if isinstance(engine, ModelEngine):
                 return ModelNode(number, engine, config, model.width, *rest, delivery)
             if isinstance(engine, CompiledEngine) and engine.drivable:

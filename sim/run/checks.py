@@ -10,6 +10,8 @@ import numpy as np
 
 from host.dlrm.dlrm import Dlrm, divided
 from host.dlrm.interaction import ResultLayout
+from host.model import Model
+from host.samples import Samples
 from sim.node.step import PooledOf, Step, StepResult
 
 __all__ = ["CheckQueue", "check_refusals", "make_check"]
@@ -19,18 +21,23 @@ Check = Callable[[Step], tuple[StepResult, np.ndarray]]
 Take = Callable[[Step, StepResult, np.ndarray], None]
 
 
-def make_check(dlrm: Dlrm, pooled: PooledOf, layout: ResultLayout | None) -> Check:
+def make_check(dlrm: Dlrm, pooled: PooledOf, layout: ResultLayout | None,
+               divides: bool = False) -> Check:
     """Return a function that checks answers and predicts from them; rejected samples give NaN.
 
     pooled: computes pooled vectors.
     layout: layout of interaction results, if the NICs deliver them.
+    divides: whether NICs make the means of a model whose tables differ, not hosts.
     """
     dlrm.draw()  # loaded here, not in the first check
 
+    def completed(samples: Samples, model: Model, seed: int) -> np.ndarray:
+        return divided(model, pooled(samples, model, seed), samples.bag_lengths)
+
     def check(step: Step) -> tuple[StepResult, np.ndarray]:
-        verdict = StepResult.judge(step, dlrm.model, dlrm.seed, pooled)
+        verdict = StepResult.judge(step, dlrm.model, dlrm.seed, completed if divides else pooled)
         if layout is None:
-            predictions = dlrm.predict(step.samples.dense, divided(
+            predictions = dlrm.predict(step.samples.dense, step.answers if divides else divided(
                 dlrm.model, step.answers, step.samples.bag_lengths))
         else:
             predictions = dlrm.top(layout.to_values(step.answers))

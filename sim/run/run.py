@@ -19,7 +19,7 @@ from rtl.config import LANES, preset
 from sim.cluster.watchdog import StuckError
 from sim.files.outputs import LiveJson
 from sim.files.stop import never
-from sim.job.fit import fitting_nic
+from sim.job.fit import divides_by_table, fitting_nic
 from sim.job.inputs import SampleSource, batcher_of, check_warmup, holdable
 from sim.job.memory import check_memory
 from sim.job.options import RunOptions
@@ -116,6 +116,9 @@ class Run:
             if slots > MOST_INDICES:
                 runtime, self._unique = replace(runtime, deliver="pooled"), False
                 self.notes.append(pooled_instead(slots))
+        divides = divides_by_table(self.config, self.model, runtime)
+        if divides:
+            self.plan = self.plan.with_means(self.model.poolings)
         batches = chain(() if first is None else (first,), batches)
         self.steps = Prefetcher(self._made(batches), background=simulation.threads > 1)
         # Read the first mini-batch before building a NIC: an invalid file fails at once.
@@ -127,7 +130,7 @@ class Run:
         self._floor = 0
         self._tally = Tally(SimilarityTally(workload), workload.first_sample)
         check = check_refusals if self._modelled else make_check(
-            self._dlrm, backend.numerics.pooled, self._layout)
+            self._dlrm, backend.numerics.pooled, self._layout, divides)
         self.checks = CheckQueue(check, self._tally.add, max_pending=workload.in_flight,
                              background=simulation.threads > 1 and not self._modelled)
         self._stop: Callable[[], str | None] = never

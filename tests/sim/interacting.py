@@ -33,13 +33,15 @@ def model_of(dimension: int, bags: str, interaction: str = "dot", itself: bool =
 
 def write_model(path: Path, model: Model) -> str:
     """Write ``model`` as a model file; return its name."""
-    tables = zip(model.rows, model.bags or [(1, 1)] * model.tables)
+    tables = zip(model.rows, model.bags or [(1, 1)] * model.tables,
+                 model.poolings or [model.pooling] * model.tables)
     path.write_text("\n".join([
         f'name = "{model.name}"', f"dimension = {model.dimension}", f"dense = {model.dense}",
         f"bottom = {list(model.bottom)}", f"top = {list(model.top)}",
         f'interaction = "{model.interaction}"',
         f"interaction_itself = {str(model.interaction_itself).lower()}",
-        *(f"[[tables]]\nrows = {rows}\nbag = {list(bag)}" for rows, bag in tables)]) + "\n")
+        *(f'[[tables]]\nrows = {rows}\nbag = {list(bag)}\npooling = "{pooling}"'
+          for rows, bag, pooling in tables)]) + "\n")
     assert load_model(path) == model
     return str(path)
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from rtl.bags.lost import LostBags
+from rtl.bags.lost import BufferedLostBags, LostBags
 from rtl.config import preset
 from tests.support import counts_of, made, simulate
 
@@ -25,16 +25,17 @@ def _segments(rng: random.Random, tag: int, node: int) -> list[dict]:
     return segments
 
 
+@pytest.mark.parametrize("block", [LostBags, BufferedLostBags])
 @pytest.mark.parametrize("beats", [1, 3])
 @pytest.mark.parametrize("cut", [0, 1, 2, 4])
-def test_each_bag_of_a_lost_node_is_answered(beats, cut):
+def test_each_bag_of_a_lost_node_is_answered(block, beats, cut):
     """By a walk if it had left, or had begun to leave; a later bag at once, without a word for its
     owner. Bags of other nodes leave whole, and vectors of other nodes pass whole.
 
     ``cut``: segments of a bag that have left when its node is lost.
     """
     config = preset("tiny").with_fields(link=True, nodes=NODES, owner_bags=IDS)
-    dut, rng = made(LostBags, config), random.Random(16 * beats + cut)
+    dut, rng = made(block, config), random.Random(16 * beats + cut)
     bags = {tag: _segments(rng, tag, tag % NODES) for tag in range(2 * IDS)}
     while len(bags[1]) < 5:
         bags[1] = _segments(rng, 1, 1)
@@ -82,6 +83,7 @@ def test_each_bag_of_a_lost_node_is_answered(beats, cut):
         for tag in range(2, IDS):
             await send(ctx, bags[tag])
         await send(ctx, bags[1][:cut])
+        await ctx.tick().repeat(10)
         ctx.set(dut.lost, 1 << 1)
         await ctx.tick().repeat(3)
         ctx.set(dut.lost, 1 << 1 | 1 << 3)  # during the walk for node 1
@@ -107,6 +109,36 @@ def test_each_bag_of_a_lost_node_is_answered(beats, cut):
         vector = came[first:first + beats]
         assert len({(tag, lost) for tag, _, _, lost in vector}) == 1
         assert [last for _, _, last, _ in vector] == [0] * (beats - 1) + [1]
+
+
+def test_latencies():
+    dut, cycles = made(BufferedLostBags, preset("tiny").with_fields(link=True, owner_bags=IDS)), {}
+    names = dict(zip(("sent", "vector", "zeros"), BufferedLostBags.LATENCY.values(), strict=True))
+
+    async def drive(ctx):
+        ctx.set(dut.vector_beats, 1)
+        ctx.set(dut.lost, 2)
+        ctx.set(dut.vectors.payload.last, 1)
+        for port in (dut.o, dut.fills):
+            ctx.set(port.ready, 1)
+        await ctx.tick().until(dut.settled)
+        await ctx.tick().repeat(2)
+        for name, came in (("sent", dut.o), ("vector", dut.fills), ("zeros", dut.fills)):
+            port = dut.vectors if name == "vector" else dut.bags
+            if name != "vector":
+                ctx.set(port.payload, _segments(random.Random(1), 1, int(name == "zeros"))[0])
+            ctx.set(port.valid, 1)
+            await ctx.tick()
+            ctx.set(port.valid, 0)
+            cycles[name] = 1
+            while not ctx.get(came.valid):
+                cycles[name] += 1
+                await ctx.tick()
+            await ctx.tick().repeat(9)
+            assert ctx.get(dut.idle)
+
+    simulate(dut, drive)
+    assert cycles == names
 
 
 def test_a_config_without_bags_is_rejected():

@@ -206,10 +206,10 @@ def test_bags_wait_for_a_place():
         sender(dut.foreign, [item for each in bags for item in each])])
 
 
-@pytest.mark.parametrize("beats", [1, 4])
-def test_rates(beats):
+@pytest.mark.parametrize("beats, own", [(1, False), (4, False), (1, True)])
+def test_rates(beats, own):
     """A segment a cycle while places are free, and a beat a cycle in and out."""
-    dut, taken = places(64), []
+    dut, taken = places(64, own=own), []
     bags = [random_bag(random.Random(seed)) for seed in range(PLACES)]
     items = [item for each in bags for item in each]
     gpu = Gpu(dut, bags, beats, seed=1)
@@ -243,7 +243,8 @@ def test_rates(beats):
     assert taken == gpu.expected
     first = cycles["in"][0]
     assert cycles["in"] == [first + n for n in range(len(items))]
-    latency = OwnerPlaces.LATENCY["segment", "the same segment"]
+    latency = OwnerPlaces.LATENCY[
+        "segment of another node, beside own bags" if own else "segment", "the same segment"]
     assert cycles["out"] == [each + latency for each in cycles["in"]]
     latency = OwnerPlaces.LATENCY["last beat of a vector", "its first beat"]
     assert cycles["answer"] == [each + latency + beats - 1 for each in cycles["vector"]]

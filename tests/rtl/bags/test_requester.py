@@ -36,7 +36,8 @@ class Requester(wiring.Component):
             "lookups": Out(stream.Signature(OutgoingRecord)),
             "bags": Out(stream.Signature(OutgoingSegment)),
             "vectors": In(stream.Signature(PeerBeat)), "cached": In(stream.Signature(TaggedBeat)),
-            "o": Out(stream.Signature(PooledBeat)), "mean": In(1), "vector_beats": In(4),
+            "o": Out(stream.Signature(PooledBeat)), "mean": In(1), "by_table": In(1),
+            "vector_beats": In(4),
             "idle": Out(1)})
 
     def elaborate(self, platform):
@@ -61,6 +62,7 @@ class Requester(wiring.Component):
         m.d.comb += [
             dispatcher.next_landing.eq(hold.next_landing), dispatcher.node.eq(NODE),
             landing.asked.eq(out.asked), pooler.mean.eq(self.mean),
+            pooler.by_table.eq(self.by_table),
             self.idle.eq(dispatcher.idle & out.idle & landing.idle & hold.idle & pooler.idle)]
         return m
 
@@ -70,27 +72,31 @@ class Workload:
 
     slots, segments: the input. owed: a bag's words behind its head, to its vector. rows: a key's
     row to its vector. expected: the pooled vectors.
+
+    mean: whether bags pool to their mean; None: as the table of each bag says.
     """
 
-    def __init__(self, seed: int, mean: bool):
+    def __init__(self, seed: int, mean: bool | None):
         rng = random.Random(seed)
         sizes = [[rng.choice((0, 1, 1, 2, 3)) for _ in range(rng.randrange(1, 8))]
                  for _ in range(16)]
         samples = random_samples(seed, sizes, BEATS, bits=True)
         self.slots, self.segments, self.rows, self.owed = [], [], {}, {}
-        self.expected = pooled_beats(samples, BEATS, mean=mean)
-        number = 0
+        sums, means = (pooled_beats(samples, BEATS, mean=divides) for divides in (False, True))
+        self.expected, number = [], 0
         for sample, step, bags in samples:
             for at, vectors in enumerate(bags):
-                ends = at == len(bags) - 1
-                plain = {"sample": sample, "step": step, "mine": 0, "bag": 0}
+                ends, of_table = at == len(bags) - 1, rng.getrandbits(1)
+                divides = of_table if mean is None else mean
+                self.expected += (means if divides else sums)[number * BEATS:(number + 1) * BEATS]
+                plain = {"sample": sample, "step": step, "mine": 0, "bag": 0, "mean": of_table}
                 if len(vectors) == 1 and rng.random() < 0.7:
                     keys = self._add_bag(rng, vectors[0])
                     self.slots.append(plain | {
-                        "key": {"row": keys | rng.getrandbits(1) << 16, "table": 3}, "bag": 1,
+                        "key": {"row": keys, "table": 3}, "bag": 1,
                         "kind": int(RecordKind.KEY_END), "owner": rng.randrange(4),
                         "last": int(ends)})
-                    if mean:
+                    if divides:
                         with np.errstate(all="ignore"):
                             total = vectors[0].view(np.float32) / np.float32(keys)
                         bits = np.where(np.isnan(total), np.uint32(0x7FC00000),
@@ -140,7 +146,7 @@ def words_of_bags(segments: list[dict]) -> list[tuple[list[int], int]]:
 
 
 @pytest.mark.few(1, "thorough")
-@pytest.mark.parametrize("mean, stall", [(False, 0.0), (True, 0.3)])
+@pytest.mark.parametrize("mean, stall", [(None, 0.1), (False, 0.0), (True, 0.3)])
 def test_bags_and_keys_are_pooled_in_slot_order(mean, stall):
     """Sixteen bags may wait, more follow; duplicates of their vectors change nothing."""
     dut = made(Requester, preset("tiny").with_fields(
@@ -150,7 +156,8 @@ def test_bags_and_keys_are_pooled_in_slot_order(mean, stall):
 
     async def setup(ctx):
         ctx.set(dut.vector_beats, BEATS)
-        ctx.set(dut.mean, mean)
+        ctx.set(dut.mean, bool(mean))
+        ctx.set(dut.by_table, mean is None)
 
     async def send(ctx, port, tag, vector, source=None):
         for n, beat in enumerate(data_of(vector)):

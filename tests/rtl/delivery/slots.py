@@ -43,11 +43,11 @@ def slots_of(steps: Iterable[tuple[int, Sequence[int | None]]], *, seed: int = 0
 
 
 def with_bags(slots: list[dict], seed: int) -> list[dict]:
-    """Return ``slots`` with the bag bit of a NIC with bags: about half of the KEY_END slots are
-    bags. Many bags have equal keys."""
+    """Return ``slots`` with the bag and mean bits of a NIC with bags: about half of the KEY_END
+    slots are bags. Many bags have equal keys."""
     rng = random.Random(seed)
-    return [slot | {"bag": int(slot["kind"] == RecordKind.KEY_END and rng.random() < 0.5)}
-            for slot in slots]
+    return [slot | {"bag": int(slot["kind"] == RecordKind.KEY_END and rng.random() < 0.5),
+                    "mean": rng.getrandbits(1)} for slot in slots]
 
 
 def end_of(step: int) -> dict:

@@ -80,23 +80,38 @@ def divided(vector, keys):
 
 
 def pool(seed, sizes, beats, mean, stall=0.0):
-    """Pool samples in which some bags of one vector were pooled by their owner."""
+    """Pool samples in which some bags of one vector were pooled by their owner.
+
+    mean: whether the bags pool to their mean; None: as the mean bit of their last slot says.
+    """
     dut, rng = made(Pooler, config(beats), queue_beats=64), random.Random(seed)
     samples = random_samples(seed, sizes, beats, bits=True)
     for _, _, bags in samples:
         for vectors in bags:
             vectors[:, :3] = vectors[:, :3] & 0x80FFFFFF | 0x7F000000  # NaN, and large numbers
     items = [item | {"keys": 0, "mean": 0} for item in slot_beats(samples, beats)]
-    expected, taken, counters = pooled_beats(samples, beats, mean=mean), [], {}
-    pooled = 0
+    expected, means = (pooled_beats(samples, beats, mean=bool(divides))
+                       for divides in (mean, True))
+    taken, counters, pooled = [], {}, 0
     for number, (vectors, beat) in enumerate(bags_of(samples, beats)):
+        divides, last = mean, beat + max(1, len(vectors)) * beats
+        if mean is None:
+            for item in items[beat:last]:
+                item["mean"] = rng.getrandbits(1)
+            divides = rng.getrandbits(1)
+            for n in range(1, beats + 1):
+                items[last - n]["mean"] = divides
+            if divides:
+                expected[number * beats:(number + 1) * beats] = means[
+                    number * beats:(number + 1) * beats]
         if len(vectors) != 1 or rng.random() < 0.3:
             continue
         keys = rng.choice([3, 100, 65535, 1 << rng.randrange(16), rng.randrange(1, 1 << 16)])
         pooled += 1
         for n in range(beats):
-            items[beat + n] |= {"keys": keys, "mean": rng.getrandbits(1)}
-        if mean:
+            items[beat + n] |= {"keys": keys} | (
+                {} if mean is None else {"mean": rng.getrandbits(1)})
+        if divides:
             words = divided(vectors[0], keys).reshape(beats, 16)
             for n in range(beats):
                 expected[number * beats + n]["data"] = int.from_bytes(
@@ -105,7 +120,8 @@ def pool(seed, sizes, beats, mean, stall=0.0):
 
     async def feed(ctx):
         ctx.set(dut.vector_beats, beats)
-        ctx.set(dut.mean, mean)
+        ctx.set(dut.mean, rng.getrandbits(1) if mean is None else mean)
+        ctx.set(dut.by_table, mean is None)
         await sender(dut.i, items, stall=stall, seed=seed)(ctx)
 
     async def take(ctx):
@@ -130,10 +146,12 @@ def bags_of(samples, beats):
 
 @pytest.mark.few(1, "thorough")
 @pytest.mark.parametrize("beats, mean, stall", [
-    (1, False, 0.3), (1, True, 0.0), (4, False, 0.0), (2, True, 0.4)])
+    (1, False, 0.3), (1, True, 0.0), (4, False, 0.0), (2, True, 0.4), (1, None, 0.0),
+    (2, None, 0.3)])
 def test_a_pooled_bag_passes_and_a_mean_divides_by_its_keys(beats, mean, stall):
     """The sum of a bag that its owner pooled keeps every bit; its mean is one division by its
-    number of keys. Bags of keys beside it divide by their vectors."""
+    number of keys. Bags of keys beside it divide by their vectors. Sums keep their order beside
+    means."""
     rng = random.Random(beats)
     pool(beats, [[rng.choice((1, 1, 1, 0, 2, 3)) for _ in range(8)] for _ in range(6 // beats + 2)],
          beats, mean, stall)

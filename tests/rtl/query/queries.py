@@ -123,8 +123,7 @@ class Reading:
         if not self._sample[4]:
             self._bags.append(segment)
         if segment["tail"]:
-            mean = self.tables[table].mean if table in self.tables else 0
-            self._see({"row": keys | mean << 16, "table": table}, KEY_END, owner, bag=1)
+            self._see({"row": keys, "table": table}, KEY_END, owner, bag=1)
 
     def lose(self, step: int) -> None:
         """Read a gap where beats were lost."""
@@ -154,12 +153,15 @@ class Reading:
                      "mine": int(owner == self.node), "sample": number, "step": step,
                      "ends": int(self._ends and kind == EMPTY),
                      "last": int(len(seen) == size - 1),
-                     **({} if self.most is None else {"bag": bag})})
+                     **({} if self.most is None else {"bag": bag, "mean": self._mean(key)})})
         if len(seen) == size:
             if not status:
                 self.slots += seen
                 self.segments += self._bags
             self._sample = None
+
+    def _mean(self, key: dict) -> int:
+        return self.tables[key["table"]].mean if key["table"] in self.tables else 0
 
     def _fault(self, status: int) -> None:
         if not self._sample[4]:

@@ -19,7 +19,8 @@ LARGE = CONFIG.with_fields(hold_vectors=128)
 LARGEST, MOST = CONFIG.sample_slots, CONFIG.bag_words
 NODE, NODES = 2, 6
 TABLES = {
-    0: Table(rows=50, owner=2), 1: Table(rows=1 << 33, owner=3), 3: Table(kind=REPLICATED),
+    0: Table(rows=50, owner=2, mean=1), 1: Table(rows=1 << 33, owner=3),
+    3: Table(kind=REPLICATED, mean=1),
     4: Table(kind=COLUMN, pool=1), 5: Table(valid=0, pool=1), 7: Table(kind=ROW, owners=6, pool=1),
     6: Table(owner=6, pool=1),
     8: Table(rows=50, owner=2, pool=1), 9: Table(rows=1 << 33, owner=4, pool=1, mean=1),

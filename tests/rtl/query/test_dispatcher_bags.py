@@ -15,7 +15,8 @@ PORTS = ("local", "remote", "bags", "dense")
 
 def random_slots(count: int, rng: random.Random, share: float, **kinds) -> list[dict]:
     """Return slots, a ``share`` of them bags."""
-    return [slot | ({"bag": 1, "kind": KEY_END} if rng.random() < share else {"bag": 0})
+    return [slot | {"mean": rng.getrandbits(1)} | (
+                {"bag": 1, "kind": KEY_END} if rng.random() < share else {"bag": 0})
             for slot in random_keys(count, rng, (NODE, NODE, 0, 1, 7), **kinds)]
 
 
@@ -25,7 +26,7 @@ def expected_of(slots, first, interact):
     for number, slot in enumerate(owned(slots)):
         row, landing = slot["key"]["row"], (first + number) & 0xFFFF
         reserved.append({name: slot[name] for name in ("kind", "sample", "step", "last")} | {
-            "keys": (row & 0xFFFF) * slot["bag"], "mean": (row >> 16 & 1) * slot["bag"]})
+            "keys": (row & 0xFFFF) * slot["bag"], "mean": slot["mean"]})
         if slot["bag"]:
             out["bags"].append({"destination": slot["owner"], "step": slot["step"],
                                 "landing": landing, "own": slot["mine"]})

@@ -1,5 +1,7 @@
 """Hits and bytes of the model equal the RTL's, and its cycles are within 5 %."""
 
+from dataclasses import replace
+
 import pytest
 
 from sim.job.options import RunOptions
@@ -146,6 +148,18 @@ def test_owner_pooled_bags_of_wide_vectors(tmp_path, case):
         config="tiny", model=write_model(tmp_path / "model.toml", model), nodes=case["nodes"],
         samples=96, mini_batch=32, threads=1, pool=str(tmp_path / "pool.toml"), gpu="gpu_h100",
         settings=(*NIC, *case.get("settings", ())))) == 0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("owner", [[], [0, 1, 3]], ids=["requester", "both"])
+def test_means_of_some_tables(tmp_path, owner):
+    """The cycles are exact: sums leave as late as means."""
+    (tmp_path / "pool.toml").write_text(f"owner = {owner}\n")
+    model = replace(model_of(32, "to 9"), poolings=("sum", "mean", "mean", "sum", "mean"))
+    assert compared(RunOptions.of(
+        config="tiny", model=write_model(tmp_path / "model.toml", model), nodes=2, samples=96,
+        mini_batch=32, threads=1, pool=str(tmp_path / "pool.toml"),
+        settings=(*NIC, "owner_bags=64"))) == 0
 
 
 @pytest.mark.slow

@@ -96,6 +96,36 @@ def test_empty_bags(model, pooling):
     assert _pooled(result)["query_checker.empty_bags"] > 8
 
 
+@pytest.fixture
+def mixed(tmp_path) -> Path:
+    path = tmp_path / "mixed.toml"
+    path.write_text(MODEL.replace("rows = 5000", "pooling = 'mean'\nrows = 5000").replace(
+        "rows = 400", "pooling = 'mean'\nrows = 400"))
+    return path
+
+
+@pytest.mark.parametrize("given", [
+    {"nodes": 1}, {"pool": "owner"}, {"pool": [1, 2], "nodes": 3},
+    {"pool": [0, 3], "deliver": "unique", "settings": ("completions=true",)},
+    {"pool": [0, 3], "settings": ("interaction=true",)},
+    {"nodes": 3, "settings": ("interaction=true",)}],
+    ids=["requester", "owner", "both", "unique", "interaction", "interaction of requesters"])
+def test_nics_make_the_means_of_some_tables(mixed, tmp_path, given):
+    """Answers with means are those of numpy: the host does not divide. With unique delivery, the
+    host pools all bags."""
+    wanted = faultless(run(_options(model=str(mixed))))
+    options = {"pool": "requester", "settings": ()} | given
+    if isinstance(options["pool"], list):
+        (tmp_path / "pool.toml").write_text(f"owner = {options['pool']}\n")
+        options["pool"] = str(tmp_path / "pool.toml")
+    deliver = options.pop("deliver", "pooled")
+    options["settings"] = (*options["settings"], "owner_bags=64", f"deliver={deliver}")
+    job = Run(_options(model=str(mixed), **options))
+    assert job.plan.means.tolist() == [False, deliver == "pooled"] * 2
+    result = faultless(job.execute())
+    assert result["predictions_sha256"] == wanted["predictions_sha256"]
+
+
 def test_ids_places_and_credits_run_out(model):
     settings = "owner_bags=16", "owner_bag_beats=32", "bag_segments=32"
     sizes = {"model": str(model), "samples": 128, "mini_batch": 64}
