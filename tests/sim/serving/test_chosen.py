@@ -26,7 +26,7 @@ top = [16, 1]
 interaction = "cat"
 [[tables]]
 rows = 2_000_000
-bag = [60, 60]
+bag = [400, 400]
 [[tables]]
 count = 5
 rows = 1_500_000
@@ -42,7 +42,8 @@ def short(monkeypatch):
 
 @pytest.fixture
 def setting(tmp_path) -> Setting:
-    """A model with one long history: whole tables leave most lookups at one node."""
+    """A model with one history, too long to pool at its owner: whole tables leave most lookups at
+    one node."""
     path = tmp_path / "history.toml"
     path.write_text(MODEL)
     return Setting(dataset=str(path), sizes=(8, 64), **H100)
