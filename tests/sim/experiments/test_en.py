@@ -224,6 +224,7 @@ def test_no_interaction_of_more_vectors_than_a_nic_has():
     assert {each.deliver for each in EnSearch(Site.of(fewer), True).options()} == set(DELIVER)
 
 
+@pytest.mark.thorough
 def test_samples_beyond_the_largest_hold_buffer_need_copies():
     model = replace(load_model("kaggle"), rows=(500,) * 4 + (50_000,),
                     bags=((4_096, 4_096),) * 4 + ((1, 1),), interaction="cat")

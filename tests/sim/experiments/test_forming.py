@@ -61,6 +61,7 @@ def test_mini_batches_in_file_order_cost_nothing():
     assert "batching" not in measure(Point.named("lc", **SMALL))["busy_us"]
 
 
+@pytest.mark.thorough
 def test_the_full_system_forms_mini_batches_only_where_it_is_faster(tmp_path):
     runs = Store(tmp_path, "v")
 

@@ -190,6 +190,7 @@ def test_requester_side_merge_may_be_asked_for():
         options(), trace_of(POINT.workload).batches).counts["remote_cache.hits"]
 
 
+@pytest.mark.thorough
 def test_nics_that_run_half_the_samples_take_half_the_time_and_are_multiplied():
     point = Point.named("lc+rc", dataset="multi_hot", nodes=2, mini_batch=4096, warmup=1,
                         measured=2, local_cache=None, remote_cache=None)

@@ -53,6 +53,7 @@ def even_us(point: Point) -> float:
     return Placed.of(even := point.changed(placement="even"), Site.of(even), None).interval_us
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("system", SYSTEMS[1:])
 def test_nics_spread_the_rows_of_a_skewed_table(system, history):
     rows = placed(point_of(system, history, fixed=("pool=requester",)))

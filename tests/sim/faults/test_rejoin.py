@@ -155,6 +155,7 @@ def test_both_ends_are_restarted(together):
         assert engine.at_rest and counts(engine, "received")["bad_epochs"] > 0
 
 
+@pytest.mark.thorough
 def test_no_packet_between_the_others_is_later():
     """Node 0 accepts node 2 again while it sends to node 1 at the rate of the wire."""
     traffic, times = LinkTraffic(300, (2,), "one way", nodes=3), []

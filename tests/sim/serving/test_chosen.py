@@ -64,6 +64,7 @@ def test_the_options_are_those_of_a_comparison_at_the_largest_mini_batch():
     assert measured(large)["interval_us"] == pytest.approx(row["interval_us"], abs=1e-6)
 
 
+@pytest.mark.thorough
 def test_rows_lie_where_the_search_places_them(setting, tmp_path):
     runs = store_of_runs(tmp_path / "runs")
     found = chosen(_search(setting, "lc+rc"), runs)

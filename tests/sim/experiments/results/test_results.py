@@ -102,6 +102,7 @@ def test_every_workload_has_a_row_for_each_mini_batch_and_cluster():
     assert all(f"{MOST_KEYS // 10**6}" in case.why for case in cases if case.why)
 
 
+@pytest.mark.thorough
 def test_large_mini_batches_run_fewer_samples_on_nics():
     by = {(case.workload, case.mini_batch): case for case in cases_of(clusters=("h100x8",))}
     assert by["kaggle", 128].sampled is by["dcnv2", 2048].sampled is None
@@ -365,6 +366,7 @@ def test_rows_are_served_by_the_given_function(tmp_path):
     assert values["fs", "p99_us at 2000 requests/s"] == ""
 
 
+@pytest.mark.thorough
 def test_other_models_are_served_on_their_first_row():
     assert [(case.workload, case.cluster) for case in served_of(cases_of())] == [
         ("kaggle", "h100"), ("multi_hot", "h100"), ("ranking", "h100")]
