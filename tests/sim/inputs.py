@@ -1,4 +1,4 @@
-"""Sample files made by the tests, each from a seed."""
+"""Files made by the tests: samples, each from a seed, and a model."""
 
 import random
 from pathlib import Path
@@ -43,4 +43,24 @@ def movielens(path: Path, samples: int, seed: int = 7) -> Path:
         lines.append(f"{rng.randrange(1, 611)},{int(rng.paretovariate(0.7)) % 9000 + 1},"
                      f"{rng.randrange(1, 11) / 2},{rng.randrange(8 * 10**8, 15 * 10**8)}")
     path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def history(path: Path, keys: int) -> Path:
+    """Write a model with a history of ``keys`` keys: whole tables leave most lookups at one node.
+    """
+    path.write_text(f"""
+name = "history"
+dimension = 32
+dense = 4
+bottom = [32]
+top = [16, 1]
+interaction = "cat"
+[[tables]]
+rows = 2_000_000
+bag = [{keys}, {keys}]
+[[tables]]
+count = 5
+rows = 1_500_000
+""")
     return path

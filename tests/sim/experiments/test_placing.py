@@ -11,6 +11,7 @@ from sim.evaluation.placing import FIRST, Placed, counted, held_bytes, nic_us, p
 from sim.evaluation.point import Point
 from sim.evaluation.search import Site
 from sim.evaluation.trace import plan_of
+from tests.sim import inputs
 
 SYSTEMS = ("bl-tuned", "lc+rc", "en")
 
@@ -22,21 +23,7 @@ COMMON = {"nodes": 4, "mini_batch": 64, "warmup": 2, "measured": 2, "software": 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory) -> Model:
     """A model with one long history: whole tables leave most lookups at one node."""
-    path = tmp_path_factory.mktemp("models") / "history.toml"
-    path.write_text("""
-name = "history"
-dimension = 32
-dense = 4
-bottom = [32]
-top = [16, 1]
-interaction = "cat"
-[[tables]]
-rows = 2_000_000
-bag = [60, 60]
-[[tables]]
-count = 5
-rows = 1_500_000
-""")
+    path = inputs.history(tmp_path_factory.mktemp("models") / "history.toml", keys=60)
     return load_model(str(path))
 
 

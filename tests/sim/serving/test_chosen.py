@@ -13,24 +13,10 @@ from sim.serving.chosen import Chosen, chosen
 from sim.serving.measured import measured
 from sim.serving.serve import _search
 from sim.serving.setting import Setting, points_of
+from tests.sim import inputs
 
 H100 = {"nodes": 4, "software": "tuned_h100", "gpu": "gpu_h100", "rdma": True, "link": "pcie_h100"}
 MEMORY = 80 * 10**9
-
-MODEL = """
-name = "history"
-dimension = 32
-dense = 4
-bottom = [32]
-top = [16, 1]
-interaction = "cat"
-[[tables]]
-rows = 2_000_000
-bag = [400, 400]
-[[tables]]
-count = 5
-rows = 1_500_000
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -44,8 +30,7 @@ def short(monkeypatch):
 def setting(tmp_path) -> Setting:
     """A model with one history, too long to pool at its owner: whole tables leave most lookups at
     one node."""
-    path = tmp_path / "history.toml"
-    path.write_text(MODEL)
+    path = inputs.history(tmp_path / "history.toml", keys=400)
     return Setting(dataset=str(path), sizes=(8, 64), **H100)
 
 
