@@ -1381,7 +1381,7 @@
 #define EMBER_DESCRIPTOR_POOL_WORD 0u
 #define EMBER_DESCRIPTOR_POOL_SHIFT 3u
 #define EMBER_DESCRIPTOR_POOL_MASK 0x8u
-/* 0, reserved for the pooling of its bags */
+/* 1: its bags pool to their mean; used with register pooling_by_table */
 #define EMBER_DESCRIPTOR_MEAN_WORD 0u
 #define EMBER_DESCRIPTOR_MEAN_SHIFT 4u
 #define EMBER_DESCRIPTOR_MEAN_MASK 0x10u

@@ -169,9 +169,9 @@ class UniqueFinder(wiring.Component):
         final = Signal()  # the epoch is the last before a sweep
         sweeping, swept, address = Signal(init=1), Signal(), Signal(range(max(2, sets)))
         here, waits, enters = front.o.payload, Signal(), Signal()
-        looks, writes = enable & ~here.empty, enable & ~here.empty
+        looks = enable & ~here.empty
         if self._bag:
-            looks = writes = looks & ~here.bag
+            looks &= ~here.bag
             m.d.comb += loop.i.context.bag.eq(here.bag)
         m.d.comb += [
             waits.eq(here.begins & final), swept.eq(sweeping & (address == sets - 1)),
@@ -179,7 +179,7 @@ class UniqueFinder(wiring.Component):
             enters.eq(front.o.valid & front.o.ready), queue.reserve.eq(enters),
             of_slot.eq(epoch + here.begins),
             loop.i.valid.eq(enters), loop.i.key.eq(Cat(here.key, of_slot)),
-            loop.i.looks.eq(looks), loop.i.writes.eq(writes),
+            loop.i.looks.eq(looks), loop.i.writes.eq(looks),
             loop.i.context.told.eq(enable), loop.i.context.empty.eq(here.empty),
             loop.i.context.ends.eq(here.ends), loop.i.context.begins.eq(here.begins),
             loop.limit.eq(sets), loop.clear.eq(sweeping), loop.clear_address.eq(address),

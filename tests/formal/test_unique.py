@@ -3,9 +3,10 @@
 There is one set of two ways, and two indices. The keys fit the set, in two steps with two epochs
 between sweeps, and with empty bags ("kept"), or are twice as many, in one step ("full"). The set
 loop has a separate proof and is replaced by its model (:func:`~tests.formal.loops.plain_loop`); the
-queues are short. For statements about indices, the input buffer is a wire, and the output buffer
-shows each index in the cycle of its entry, together with the slot that moves then. It becomes ready
-at any time, and stays ready until it gets an index.
+queues are short. In "bags", bags that pool at their owner are among the slots. For statements about
+indices, the input buffer is a wire, and the output buffer shows each index in the cycle of its
+entry, together with the slot that moves then. It becomes ready at any time, and stays ready until
+it gets an index.
 """
 
 from types import SimpleNamespace
@@ -49,27 +50,29 @@ def shown_at_once(bench: Bench) -> type:
 def finder(what: str, *edits: tuple[str, str]) -> Bench:
     """Return a bench of the finder.
 
-    what: "kept", "full": forwarded slots and indices, see above. "order": slots leave as they
-    entered, in bounded time. "off": the same while the finder is off. "window": of five ways, none
-    is placed within four lookups of its last placement.
+    what: "kept", "full", "bags": forwarded slots and indices, see above. "order": slots leave as
+    they entered, in bounded time. "off": the same while the finder is off. "window": of five ways,
+    none is placed within four lookups of its last placement.
     """
     bench = Bench()
     m = bench.m
     ways, key_bits = {"full": (2, 2), "window": (5, 3)}.get(what, (2, 1))
-    of_indices = what in ("kept", "full")
+    of_indices = what in ("kept", "full", "bags")
     key = data.StructLayout({"row": key_bits, "table": 0})
     rest = {"sample": 0 if of_indices else 2, "step": 1, "last": 1, "ends": 1}
-    slot = data.StructLayout({"key": key, "kind": 2, **rest})
+    bag = {"bag": 1} if what == "bags" else {}
+    slot = data.StructLayout({"key": key, "kind": 2, **rest, **bag})
     index = data.StructLayout({"index": INDEX_BITS, **rest, "bag_end": 1, "empty": 1})
     loop, again = plain_loop()
     shown = shown_at_once(bench) if of_indices else SkidBuffer
     m.submodules.dut = dut = variant(
-        UniqueFinder, *edits, NicConfig=SimpleNamespace, Slot=slot, SlotIndex=index, Key=key,
-        ROW_BITS=key_bits, STEP_BITS=1, EPOCH_BITS=1, INDEX_BITS=INDEX_BITS, NO_INDEX=NONE,
-        EMPTY_INDEX=EMPTY, QUEUE=2, hash_bits=lambda key: C(0, 32), SetLoop=loop,
-        StreamFIFO=ShortFIFO, CreditQueue=ShortQueue, SkidBuffer=lambda shape: (
+        UniqueFinder, *edits, NicConfig=SimpleNamespace, Slot=slot, slot_layout=lambda _: slot,
+        SlotIndex=index, Key=key, ROW_BITS=key_bits, STEP_BITS=1, EPOCH_BITS=1,
+        INDEX_BITS=INDEX_BITS, NO_INDEX=NONE, EMPTY_INDEX=EMPTY, QUEUE=2,
+        hash_bits=lambda key: C(0, 32), SetLoop=loop, StreamFIFO=ShortFIFO,
+        CreditQueue=ShortQueue, SkidBuffer=lambda shape: (
             shown(shape) if shape == index else Wires(shape)))(
-            SimpleNamespace(unique_keys=ways, unique_ways=ways, tables=1))
+            SimpleNamespace(unique_keys=ways, unique_ways=ways, tables=1, owner_bags=len(bag)))
     one_step = what == "full"
     offered, started, ended, last_step = Signal(slot), Signal(), Signal(), Signal()
     empty, step, end = (0 if one_step else bench.free(name=name) for name in (
@@ -79,6 +82,8 @@ def finder(what: str, *edits: tuple[str, str]) -> Bench:
         offered.sample.eq(bench.free(2, "sample") if rest["sample"] else 0),
         offered.kind.eq(Mux(empty, RecordKind.EMPTY, RecordKind.KEY_END)),
         offered.ends.eq(empty & end), dut.enable.eq(what != "off")]
+    if bag:
+        m.d.comb += offered.bag.eq(bench.free(name="bag") & ~empty)
     entered = bench.source(dut.i, offered)
     # ``last`` shows that a step begins with a slot, visible when the slot is taken.
     begins = ~started | ended | (dut.i.payload.step != last_step)
@@ -118,15 +123,18 @@ def _indices(bench: Bench, what: str, dut, gone, told) -> None:
         Signal(INDEX_BITS), bench.constant(len(key), "one"), bench.constant(INDEX_BITS, "number"))
     seen, kept, owned, owner = Signal(), Signal(INDEX_BITS), Signal(), Signal(len(key))
     base, known, has = Mux(slot.last, 0, following), seen & ~slot.last, owned & ~slot.last
-    of_key, is_number = told & ~empty, (index == number) & (number != NONE)
+    bag = slot.bag if what == "bags" else C(0)
+    of_key, is_number = told & ~empty & ~bag, (index == number) & (number != NONE)
     with m.If(told):
         m.d.sync += [following.eq(base + (gone & ~empty & (base != NONE))), seen.eq(known),
                      owned.eq(has)]
-        with m.If(~empty & (key == one)):
+        with m.If(~empty & ~bag & (key == one)):
             m.d.sync += [seen.eq(1), kept.eq(index)]
-        with m.If(~empty & is_number & ~has):
+        with m.If(~empty & ~bag & is_number & ~has):
             m.d.sync += [owned.eq(1), owner.eq(key)]
     bench.always("told", ~gone | told)
+    if what == "bags":
+        bench.always("bag", ~(told & bag) | (gone & (index == base)))
     bench.always("dense", ~(of_key & gone) | (index == base))
     bench.always("repeat", ~(of_key & ~gone & (key == one)) | (known & (index == kept)))
     bench.always("one_key", ~(of_key & is_number & has) | (owner == key))
@@ -138,7 +146,7 @@ def _indices(bench: Bench, what: str, dut, gone, told) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("what", ["kept", "full", "order", "off", "window"])
+@pytest.mark.parametrize("what", ["kept", "full", "bags", "order", "off", "window"])
 def test_unique(what):
     verdict = prove(finder(what))
     assert verdict.holds, verdict
@@ -159,15 +167,17 @@ def test_unique(what):
     ("full", "dense", "Mux(first, index, o.label)", "o.label"),
     ("full", "dense", "(index != NO_INDEX)", "1"),
     ("kept", "not_again", "Mux(now.match.any(), 0, policy", "Mux(0, 0, policy"),
-    ("kept", "empty", "looks.eq(enable & ~here.empty), loop.i.writes.eq(enable & ~here.empty)",
-     "looks.eq(enable), loop.i.writes.eq(enable)"),
+    ("kept", "empty", "looks = enable & ~here.empty", "looks = enable"),
+    ("bags", "bag|repeat", "looks &= ~here.bag", "pass"),
+    ("bags", "bag", "placed |= o.valid & o.context.bag & o.context.told", "pass"),
     ("kept", "repeat|one_key", "loop.label.eq(index)", "loop.label.eq(following)"),
     ("off", "in_time|idle|slots_in_order", "o.context.ends | ~o.context.told)", "o.context.ends)"),
     ("window", "placed_again", "policy.update(m, now.state, now.match, after.placed)",
      "now.state"),
 ], [], ["step-unseen", "end-unseen", "end-kept", "goes-on-counting", "epoch-before", "no-sweep",
         "swept-not", "twice", "told-before", "index-before", "beyond-the-last", "always-placed",
-        "empty-looked-up", "label-before", "off-lost", "no-order"]))
+        "empty-looked-up",
+        "bag-looked-up", "bag-not-numbered", "label-before", "off-lost", "no-order"]))
 def test_broken_unique(what, wrong, old, new):
     verdict = prove(finder(what, (old, new)))
     # A fault may break several statements; the verdict shows the one found first.
