@@ -15,13 +15,14 @@ from host.placement.shard import ShardPlan
 from host.samples import Samples, rechunk
 from rtl.config import preset
 from rtl.formats import PoolPlace
-from sim.job.fit import check_pools, config_to_build
+from sim.job.fit import config_to_build
 from sim.job.inputs import SampleSource, holdable
 from sim.job.pools import pool_slots, remote_cache_of, wire_of, with_pools
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 from sim.nic.build import register_values
 from sim.node.delivery import Delivery
+from sim.training.cluster import training_config
 from sim.training.options import TrainOptions
 
 TINY = preset("tiny")
@@ -189,19 +190,16 @@ def test_names_of_tables(tmp_path):
 @pytest.mark.parametrize(("make", "message"), [
     (lambda: Workload(pool="both"), "pool must be requester, owner, auto or a TOML file, "
      "not 'both'"),
-    (lambda: TrainOptions.of(pool="owner"), "pool must be requester in training, not 'owner'"),
-    (lambda: check_pools(TINY.with_fields(training=True), ALL_OWNER),
-     "training must be false for tables that pool at their owner, not true: use pool requester"),
+    (lambda: TrainOptions.of(update="cpu"), "update must be one of gpu, nic, not 'cpu'"),
+    (lambda: training_config(TINY, MODEL, Runtime(overtake=True), Workload(), ALL_OWNER),
+     "overtake must be false for tables that pool at their owner, not true: GPUs pool their own "
+     "bags when a step begins"),
     (lambda: config_to_build(TINY, MODEL, Runtime(), Workload(settings=("owner_bags=0",)),
                              ALL_OWNER),
      "owner_bags must be above 0 for tables that pool at their owner, not 0")])
 def test_unsupported_settings_are_rejected(make, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         make()
-
-
-def test_settings_without_owner_pooled_tables_are_accepted():
-    check_pools(TINY.with_fields(link=True), PLAN)
 
 
 def test_the_nic_has_places_for_bags_if_tables_pool_at_their_owner():
