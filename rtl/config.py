@@ -353,7 +353,11 @@ class NicConfig:
     @property
     def bag_words(self) -> int:
         """Words of the longest bag that pools at its owner, with its head: a packet's."""
-        return 8 * min(self.net_payload_beats, self.query_beats // 2, self.bag_window)
+        window = self.bag_window
+        if self.training:
+            # Owners may leave a quarter of the window unreported, as for partials.
+            window -= window >> 2
+        return 8 * min(self.net_payload_beats, self.query_beats // 2, window)
 
     @property
     def gradient_credits(self) -> int:

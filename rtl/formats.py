@@ -32,7 +32,8 @@ __all__ = [
     "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS", "VERSION", "BagHead", "Beat", "CompletionRecord",
     "DenseRecord", "DenseSlot", "DescriptorKind", "EmberHeader", "ErrorRecord", "FlushRecord",
     "FrameInfo",
-    "GradientBeat", "GradientRecord", "HeaderBeat", "HoldSlot", "HostFrame", "HostHeaderBeat",
+    "GradientBeat", "GradientHead", "GradientRecord", "HeaderBeat", "HoldSlot", "HostFrame",
+    "HostHeaderBeat",
     "IndexRecord", "IndexTag", "InteractionMode", "Key", "LookupRecord", "Opcode", "OptimizerMode",
     "OutgoingPartial", "OutgoingRecord", "PartialRecord", "PeerBeat", "PoolPlace", "PooledTag",
     "QueryBag", "QueryRecord",
@@ -95,6 +96,7 @@ class Opcode(IntEnum):
     FLUSHED = 0x18
     READ_DATA = 0x19
     GPU_BAGS = 0x1A
+    BAG_GRADIENTS = 0x1B
     LOOKUP_REQUESTS = 0x20
     POOLED = 0x21
     ERRORS = 0x22
@@ -140,12 +142,15 @@ class StepKind(IntEnum):
     """Content of a :data:`StepRecord`; the header has the number of its step."""
 
     END = 0
-    """To an owner: this node has sent ``count`` partials of the step, and no more follow."""
+    """To an owner: this node has sent ``count`` partials and gradients of bags of the step, and no
+    more follow. To the host, with register ``gpu_updates``: lists contain ``count`` gradients of
+    bags of the step, of all other nodes, and no more follow."""
     DONE = 1
     """To every node: all rows of the step at this owner are written. To the host: the rows at every
     owner are written."""
     CREDIT = 2
-    """To a node: only the credit in the header matters."""
+    """To a node: only the credit in the header matters. If ``level`` is 1, ``count`` is the credit
+    of bags."""
     PASSED = 3
     """To the host: a pass of reduction ``level`` is over; it spilled ``count`` beats."""
 
@@ -265,6 +270,13 @@ bits, or one if ``wide``. If ``weighted``, as many weights follow, binary32, two
 (:func:`words_of`). ``landing``: the bag's id and lap; for the GPU a place of the owner. ``part``
 and ``more`` are 0."""
 
+GradientHead = data.StructLayout({
+    "keys": 16, "wide": 1, "weighted": 1, "part": 8, "more": 1, "gradient": 1, "source": NODE_BITS,
+    "table": TABLE_BITS, "landing": LANDING_BITS})
+"""A :data:`BagHead` of a bag with its gradient: ``gradient`` is 1. The rows follow, then the
+gradient, two float32 per word. ``landing``: number of the bag's sample in the share of its node.
+``source``, in lists to the host: the node."""
+
 QueryBag = data.StructLayout(_BAG | {"table": TABLE_BITS, "kind": 2, "bag": 1, "reserved1": 13})
 """The same as a slot of a sample: ``kind`` is KEY_END, ``bag`` is 1."""
 
@@ -283,7 +295,8 @@ whole packet."""
 
 StepRecord = data.StructLayout({"count": 32, "kind": 2, "level": 1, "reserved": 29})
 """Progress of a step; ``kind`` is a :class:`StepKind`. WRITTEN, from the host, uses this record
-too: ``count`` is the number of row beats and states written so far, modulo 2^32."""
+too: ``count`` is the number of row beats and states written so far, and of answered ENDs, modulo
+2^32. An END is answered when the rows that the GPU updates in its step are written."""
 
 StateRecord = data.StructLayout({"state": 32, "landing": LANDING_BITS, "reserved": 16})
 """The optimizer state of a row, binary32, and the landing of its request."""
@@ -438,7 +451,7 @@ assert LookupRecord.size == QueryRecord.size == SampleRecord.size == ErrorRecord
 assert StepOpenRecord.size == CompletionRecord.size == FlushRecord.size == RECORD_BITS
 assert IndexRecord.size == RowReadRecord.size == RECORD_BITS and HostHeaderBeat.size == BEAT_BITS
 assert DenseRecord.size == GradientRecord.size == RECORD_BITS and TableDescriptor.size == 160
-assert BagHead.size == QueryBag.size == RECORD_BITS
+assert BagHead.size == QueryBag.size == GradientHead.size == RECORD_BITS
 assert PartialRecord.size == StepRecord.size == StateRecord.size == RECORD_BITS
 assert PooledTag.size == ResultPartTag.size == IndexTag.size == BEAT_BITS
 assert unsigned(RECORD_BITS * RECORDS_PER_BEAT).width == BEAT_BITS

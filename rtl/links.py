@@ -210,6 +210,26 @@ RELIABLE_BAG_LINKS = (
 """The streams of bags with a reliable link; they replace the streams of the same sources."""
 
 
+TRAINING_BAG_LINKS = (
+    # Requester: bags of gradients from the host, beside the bags that wait for vectors.
+    Link("host_parser.bag_gradients", "bag_gradients.i"),
+    Link("bag_gradients.o", "bag_arbiter.i.1"),
+    Link("bag_arbiter.o", "bag_packager.i"),
+    Link("bag_gradients.sent", "training_path.bags_sent"),
+    Link("bag_gradients.refused", "training_path.bags_refused"),
+    # Owner: bags of gradients to the GPU, in the same lists.
+    Link("bag_check.o", "gradient_lists.i"),
+    Link("bag_check.arrived", "training_path.bags_arrived"),
+    Link("gradient_lists.bags", "owner_places.foreign"),
+    Link("gradient_lists.o", "list_arbiter.i.1"),
+    Link("owner_places.o", "list_arbiter.i.0"),
+    Link("list_arbiter.o", "bag_lists.i"),
+    Link("bag_credit_return.o", "training_path.bag_credits"),
+)
+"""The streams of bags with gradients, besides those to the packager of bags; they replace the
+streams of the same sources."""
+
+
 def links(training: bool, linked: bool = False, bags: bool = False) -> tuple[Link, ...]:
     """Return the links of a NIC.
 
@@ -226,6 +246,10 @@ def links(training: bool, linked: bool = False, bags: bool = False) -> tuple[Lin
                *_to_mux("bag_lists", "host_mux", 8 + training, _to_host))
     if linked and bags:
         own = (*_without(own, RELIABLE_BAG_LINKS), *RELIABLE_BAG_LINKS)
+    if training and bags:
+        source = "lost_bags.o" if linked else "bag_sender.o"
+        more = (*TRAINING_BAG_LINKS, Link(source, "bag_arbiter.i.0"))
+        own = (*_without(own, more), *more)
     return own
 
 

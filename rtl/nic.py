@@ -245,7 +245,7 @@ class SmartNic(wiring.Component):
         host_mux = PacketMux(8 + training + bags, HostFrame)
         parts = {**self._blocks, "request_fifo": own, "request_arbiter": requests,
                  "vector_router": router, "pooled_router": pooled, "net_mux": net_mux,
-                 "host_mux": host_mux, **(bag_routers() if bags else {})}
+                 "host_mux": host_mux, **(bag_routers(self.config) if bags else {})}
         everything = {**parts, "csr_block": csr, "lookup_credits": credits}
         if bags:
             everything["bag_credits"] = bag_credits(self.config)
@@ -275,9 +275,10 @@ class SmartNic(wiring.Component):
         if training:
             connect_training(m, blocks)
         if bags:
-            connect_bags(m, self.config, blocks, everything["bag_credits"])
+            connect_bags(m, self.config, SimpleNamespace(**parts), everything["bag_credits"])
         if linked:
-            connect_link(m, self.config, blocks, csr, credits, everything.get("bag_credits"))
+            connect_link(m, self.config, SimpleNamespace(**parts), csr, credits,
+                         everything.get("bag_credits"))
         sent, leaves = host_mux.header_out, Signal()
         m.d.comb += [
             credits.freed.eq(blocks.lookup_check.freed),

@@ -43,6 +43,9 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
     settings = {name: getattr(csr, name) for name in _PORTS}
     # Longer vectors do not share beats.
     settings["vector_packing"] = Mux(csr.vector_beats == 1, csr.vector_packing, 0)
+    # Two float32 per word; longer vectors do not share beats.
+    settings["vector_words"] = Mux(csr.vector_beats == 1, 8 >> csr.vector_packing,
+                                   csr.vector_beats << 3)
     settings["interact"] = csr.interaction_mode != InteractionMode.OFF
     unique = csr.unique_delivery & (csr.interaction_mode == InteractionMode.OFF)
     for name, block in parts.items():
@@ -57,6 +60,10 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
         give("query_checker", training=csr.training)
     if config.owner_bags:
         keepers.append("bag_check")
+        if config.training:
+            keepers.append("bag_gradients")
+            give("training_path", gpu_updates=csr.gpu_updates)
+            give("bag_credit_return", window=csr.bag_window)
         give("bag_packager", timeout=csr.bag_timeout, window=csr.bag_window)
         give("bag_lists", batch=csr.bag_batch, timeout=csr.request_timeout)
         give("bag_receiver", share=csr.bag_share)

@@ -98,7 +98,9 @@ def _both(m: Module, asks: Signal, event: Value, other: Value,
 def _connect_bags(m: Module, blocks: SimpleNamespace, credits: CreditCounter) -> None:
     """Connect the blocks of bags to the link, besides their streams."""
     sender, account = blocks.link_sender, blocks.link_bag_credits
-    kept = blocks.bag_receiver.kept
+    kept, returned = blocks.bag_receiver.kept, blocks.net_parser.bag_credit
+    if hasattr(blocks, "bag_credit"):
+        returned = blocks.bag_credit.o
     m.d.comb += [
         credits.node[-1].eq(sender.credit_node), sender.bag_credit.eq(credits.value[-1]),
         credits.clear.node.eq(blocks.link_rejoin.held.node),
@@ -106,7 +108,7 @@ def _connect_bags(m: Module, blocks: SimpleNamespace, credits: CreditCounter) ->
         account.asked.valid.eq(kept.valid), account.asked.node.eq(kept.node),
         account.asked.beats.eq(1), account.refused.eq(blocks.bag_check.freed),
         account.passed.eq(blocks.bag_check.passed),
-        account.returned.eq(blocks.net_parser.bag_credit),
+        account.returned.eq(returned),
         account.leaving.eq(blocks.link_credits.leaving),
         blocks.lost_bags.lost.eq(sender.lost), blocks.bag_packager.lost.eq(sender.lost),
     ]

@@ -195,8 +195,10 @@ def share_end() -> np.ndarray:
 
 
 def query_packets(records: np.ndarray, *, node: int, step: int, payload_beats: int,
-                  items: np.ndarray | None = None) -> list[np.ndarray]:
-    """Return QUERIES packets of ``records``, with at most ``payload_beats`` after the header.
+                  items: np.ndarray | None = None,
+                  opcode: Opcode = Opcode.QUERIES) -> list[np.ndarray]:
+    """Return QUERIES packets of ``records``, or packets of another ``opcode``, with at most
+    ``payload_beats`` after the header.
 
     items: places at which a packet may begin, ascending from 0; None for every place.
 
@@ -208,7 +210,7 @@ def query_packets(records: np.ndarray, *, node: int, step: int, payload_beats: i
     packets = []
     for start, end in zip(cuts, [*cuts[1:], len(records)]):
         part = records[start:end]
-        head = header_beat(Opcode.QUERIES, node=node, step=step, count=len(part))
+        head = header_beat(opcode, node=node, step=step, count=len(part))
         packets.append(np.concatenate((head, records_to_beats(part))))
     return packets
 

@@ -2,6 +2,8 @@
 
 from rtl.bags.bounds import RowBounds
 from rtl.bags.check import BagCheck
+from rtl.bags.credit import BagCredit, BagCreditReturn
+from rtl.bags.gradients import BagGradients, GradientLists
 from rtl.bags.landing import BagLanding
 from rtl.bags.lost import BufferedLostBags, LostBags
 from rtl.bags.packager import BagPackager
@@ -14,6 +16,7 @@ from rtl.bags.store import SegmentStore
 from rtl.bags.unpacker import BagUnpacker
 from rtl.bags.word_store import WordStore
 
-__all__ = ["BagCheck", "BagLanding", "BagPackager", "BagPool", "BagReceiver", "BagSender",
-           "BagUnpacker", "BufferedLostBags", "LostBags", "OwnerPlaces", "RowBounds",
-           "SegmentSplit", "SegmentStore", "WordStore"]
+__all__ = ["BagCheck", "BagCredit", "BagCreditReturn", "BagGradients", "BagLanding", "BagPackager",
+           "BagPool", "BagReceiver", "BagSender", "BagUnpacker", "BufferedLostBags",
+           "GradientLists", "LostBags", "OwnerPlaces", "RowBounds", "SegmentSplit", "SegmentStore",
+           "WordStore"]

@@ -1,15 +1,23 @@
 """Bag check: accepts only bags whose rows exist and pool at this node."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.bags.bounds import RowBounds
-from rtl.bags.layouts import BagBeat, OwnedSegment, Segment
+from rtl.bags.layouts import VECTOR_WORDS, ArrivedBag, BagBeat, OwnedSegment, Segment
 from rtl.bags.splitter import SegmentSplit
 from rtl.bags.store import SegmentStore
 from rtl.config import NicConfig
-from rtl.formats import NODE_BITS, STEP_BITS, BagHead, Status
+from rtl.formats import (
+    NODE_BITS,
+    RECORD_BITS,
+    STEP_BITS,
+    BagHead,
+    GradientHead,
+    Refused,
+    Status,
+)
 from rtl.keys.owner_split import DESCRIPTOR_WRITES, OwnerSplit
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.layouts import AtNode, Freed
@@ -19,7 +27,9 @@ __all__ = ["BAG_CHECK_COUNTERS", "BagCheck"]
 
 BAG_CHECK_COUNTERS = CounterLayout(
     "bags", "keys", "bad_table", "bad_pool", "bad_owner", "bad_length", "bad_row")
-_REASONS = list(BAG_CHECK_COUNTERS.members)[2:]
+TRAINED_CHECK_COUNTERS = CounterLayout(*BAG_CHECK_COUNTERS.members, "bad_step")
+_STATUS = {"bad_table": Status.TABLE, "bad_pool": Status.KIND, "bad_owner": Status.KIND,
+           "bad_length": Status.LENGTH, "bad_row": Status.ROW, "bad_step": Status.STEP}
 
 SEGMENTS = 512
 """Segments in the store. An unfinished bag has at most the 140 beats of a packet."""
@@ -28,11 +38,17 @@ AHEAD = 16
 _ORIGIN = data.StructLayout({"node": NODE_BITS, "step": STEP_BITS})
 _ITEM = data.StructLayout(
     {"segment": Segment, "origin": _ORIGIN, "wide": 1, "bad_length": 1, "beat_last": 1})
-_JUDGED = data.StructLayout({
-    "owned": OwnedSegment, "beat_last": 1, "keys": BagHead["keys"].width, "wrong": 1,
-    "reasons": len(_REASONS), "unfinished": 1})
-"""A segment, with the verdict on its bag so far: ``wrong``, and then the reason, one bit for each
-counter. ``unfinished``: the bag before it has no end."""
+
+
+def _judged(trains: bool) -> data.StructLayout:
+    """Layout of a segment, with the verdict on its bag so far: ``wrong``, and then the reason, one
+    bit for each counter but ``bad_step``. ``unfinished``: the bag before it has no end. In
+    training, ``gradient``: the bag has a gradient."""
+    return data.StructLayout({
+        "owned": OwnedSegment, "beat_last": 1, "keys": BagHead["keys"].width, "wrong": 1,
+        "reasons": len(BAG_CHECK_COUNTERS.members) - 2, "unfinished": 1,
+        **({"gradient": 1} if trains else {})})
+
 
 
 class BagCheck(wiring.Component):
@@ -53,16 +69,31 @@ class BagCheck(wiring.Component):
     A beat returns its credit after its last word, whatever its bags contain. A dropped bag has no
     answer. The order of bags is kept.
 
-    Parameters: ``config``; ``tables`` is the number of table descriptors.
+    In training, bags of gradients pass too. They get no answer. A bag of gradients is dropped if
+    its step is not open (``bad_step``). Another instance, ``outward``, checks the bags of gradients
+    of the host: it passes only those for other owners. The reason of any other bag is
+    ``bad_owner``, or ``bad_length`` without a gradient.
+
+    Parameters
+    ----------
+    config: ``tables`` is the number of table descriptors.
+    outward: the bags leave this node.
 
     Ports
     -----
     i: stream of :data:`~rtl.bags.layouts.BagBeat`.
-    o: stream of :data:`~rtl.bags.layouts.OwnedSegment`, whole bags.
+    o: stream of :data:`~rtl.bags.layouts.OwnedSegment`, whole bags; if ``outward``, ``node`` is the
+        owner.
     freed: event :data:`rtl.network.layouts.Freed`: a beat of that requester was consumed.
     passed: event :data:`rtl.network.layouts.AtNode`: a bag of that requester was accepted, no later
         than the event of its last beat.
     refused: event :data:`rtl.network.layouts.AtNode`: a bag of that requester was dropped.
+    arrived (training): stream of :data:`~rtl.bags.layouts.ArrivedBag`, for each bag of gradients.
+    counted (training): event: with ``freed``, and the last bag of the beat has a gradient.
+    fault (``outward``): event :data:`rtl.formats.Refused` with ``valid``, in the cycle of
+        ``refused``.
+    vector_words, step, open (training): words of a gradient; the step whose gradients pass, while
+        it is ``open``.
     node, nodes: number of this node, and the number of nodes.
     write_en, write_table, write_word, write_data, write_ready: writes to the table descriptors, see
         :class:`rtl.keys.owner_split.OwnerSplit`.
@@ -77,26 +108,38 @@ class BagCheck(wiring.Component):
             + SegmentStore.LATENCY["commit", "its first segment"]}
     RATE = "1 segment per cycle; a dropped bag takes 1 cycle more, or 2 if its end is missing"
 
-    def __init__(self, config: NicConfig):
+    def __init__(self, config: NicConfig, *, outward: bool = False):
         self._tables, self._most = config.tables, config.bag_words
+        self._trains, self._outward = config.training, outward
+        self._counted = TRAINED_CHECK_COUNTERS if config.training else BAG_CHECK_COUNTERS
+        self._reasons = list(self._counted.members)[2:]
+        self._judged = _judged(config.training)
         super().__init__({
             "i": In(stream.Signature(BagBeat)), "o": Out(stream.Signature(OwnedSegment)),
             "freed": Out(Freed), "passed": Out(AtNode), "refused": Out(AtNode),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS),
             **DESCRIPTOR_WRITES, "write_ready": Out(1),
-            "counters": Out(BAG_CHECK_COUNTERS), "idle": Out(1),
-        })
+            "counters": Out(self._counted), "idle": Out(1),
+        } | ({"arrived": Out(stream.Signature(ArrivedBag)), "counted": Out(1),
+              "vector_words": In(VECTOR_WORDS), "step": In(STEP_BITS), "open": In(1, init=1)}
+             if config.training else {})
+          | ({"fault": Out(data.StructLayout(Refused.members | {"valid": 1}))}
+             if outward else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.items = items = SegmentSplit(_ORIGIN, self._most, plain=False)
+        m.submodules.items = items = SegmentSplit(
+            _ORIGIN, self._most, plain=False, gradients=self._trains)
         m.submodules.split = split = OwnerSplit(_ITEM, self._tables, bags=True)
         m.submodules.bounds = bounds = RowBounds()
-        m.submodules.queue = queue = CreditQueue(_JUDGED, AHEAD)
+        m.submodules.queue = queue = CreditQueue(self._judged, AHEAD)
         m.submodules.store = store = SegmentStore(SEGMENTS, OwnedSegment)
         wiring.connect(m, store.o, wiring.flipped(self.o))
         beat, item, entry = items.i.payload, items.o.payload, split.i.payload
         head = data.View(BagHead, item.record)
+        bad_length = item.cut | item.long | (head.keys == 0) | (head.part != 0) | head.more
+        if self._trains:
+            bad_length |= self._stray(item)
         m.d.comb += [
             items.i.valid.eq(self.i.valid), self.i.ready.eq(items.i.ready),
             *(beat[name].eq(self.i.payload[name]) for name in ("data", "records", "last", "fresh")),
@@ -107,16 +150,22 @@ class BagCheck(wiring.Component):
             entry.key.eq(item.record), entry.bag.eq(1),
             entry.user.segment.eq(item.segment), entry.user.origin.eq(item.user),
             entry.user.wide.eq(head.wide), entry.user.beat_last.eq(item.beat_last),
-            entry.user.bad_length.eq(item.cut | item.long | (head.keys == 0)
-                                     | (head.part != 0) | head.more),
+            entry.user.bad_length.eq(bad_length),
             *split.follow(self),
             bounds.segment.eq(split.coming.segment), bounds.rows.eq(split.rows),
             bounds.wide.eq(split.coming.wide), bounds.enable.eq(split.moves),
         ]
+        if self._trains:
+            m.d.comb += items.vector_words.eq(self.vector_words)
         self._judge(m, split, bounds.bad, queue)
         quiet = self._decide(m, queue.o, store)
         m.d.comb += self.idle.eq(items.idle & split.idle & queue.idle & quiet & store.idle)
         return m
+
+    def _stray(self, item: data.View) -> Value:
+        """Return whether a bag has a gradient where it may have none, or the reverse."""
+        head = data.View(GradientHead, item.record)
+        return ~head.gradient if self._outward else head.gradient & head.weighted
 
     def _judge(self, m: Module, split: OwnerSplit, bad_row: Value, queue: CreditQueue) -> None:
         """Put the segments that leave ``split`` into ``queue``."""
@@ -124,17 +173,23 @@ class BagCheck(wiring.Component):
         # Of the last segment: its bag goes on; a row of its bag is bad.
         goes_on, spoiled, bad = Signal(), Signal(reset_less=True), Signal()
         of_pool = found.refused & (found.status == Status.KIND)
-        owned = ~found.refused & found.own
+        owned = ~found.refused & (~found.own if self._outward else found.own)
         m.d.comb += [
             bad.eq(bad_row | (spoiled & ~item.segment.head)), queue.i.valid.eq(split.o.valid),
-            judged.owned.segment.eq(item.segment), judged.owned.node.eq(item.origin.node),
+            judged.owned.segment.eq(item.segment),
+            judged.owned.node.eq(found.owner if self._outward else item.origin.node),
             judged.owned.step.eq(item.origin.step), judged.beat_last.eq(item.beat_last),
             judged.keys.eq(found.key.row), judged.unfinished.eq(item.segment.head & goes_on),
             judged.wrong.eq(~owned | item.bad_length | bad),
             # In the order of the counters.
-            judged.reasons.eq(Cat(found.refused & ~of_pool, of_pool, ~found.refused & ~found.own,
+            judged.reasons.eq(Cat(found.refused & ~of_pool, of_pool, ~found.refused & ~owned,
                                   owned & item.bad_length, owned & ~item.bad_length)),
         ]
+        if self._trains:
+            # The key is the low part of the head.
+            head = data.View(GradientHead, Cat(found.key, C(0, RECORD_BITS - len(Value.cast(
+                found.key)))))
+            m.d.comb += judged.gradient.eq(head.gradient)
         with m.If(split.o.valid):
             m.d.sync += [goes_on.eq(~item.segment.tail), spoiled.eq(bad)]
 
@@ -146,16 +201,20 @@ class BagCheck(wiring.Component):
         done, abort = Signal(), Signal()
         requester = Signal(NODE_BITS, reset_less=True)
         take, good, drop = Signal(), Signal(), Signal()
+        may, wrong, answered = ~abort, item.wrong, good
+        if self._trains:
+            late, full = self._train(m, item, take, good)
+            may, wrong, answered = may & ~full, wrong | late, good & ~item.gradient
         m.d.comb += [
             abort.eq(queued.valid & item.unfinished & ~done),
-            store.i.valid.eq(queued.valid & ~abort), store.i.payload.eq(item.owned),
-            queued.ready.eq(store.i.ready & ~abort), take.eq(store.i.valid & store.i.ready),
-            good.eq(take & segment.tail & ~item.wrong), drop.eq(take & segment.tail & item.wrong),
+            store.i.valid.eq(queued.valid & may), store.i.payload.eq(item.owned),
+            queued.ready.eq(store.i.ready & may), take.eq(store.i.valid & store.i.ready),
+            good.eq(take & segment.tail & ~wrong), drop.eq(take & segment.tail & wrong),
             store.commit.eq(good), store.revoke.eq(drop | abort),
         ]
         m.d.sync += [
             self.freed.valid.eq(take & item.beat_last), self.freed.node.eq(item.owned.node),
-            self.passed.valid.eq(good), self.passed.node.eq(item.owned.node),
+            self.passed.valid.eq(answered), self.passed.node.eq(item.owned.node),
             self.refused.valid.eq(drop | abort),
             self.refused.node.eq(Mux(abort, requester, item.owned.node)),
         ]
@@ -163,7 +222,40 @@ class BagCheck(wiring.Component):
             m.d.sync += done.eq(1)
         with m.Elif(take):
             m.d.sync += [done.eq(0), requester.eq(item.owned.node)]
-        events = {name: drop & reason for name, reason in zip(_REASONS, item.reasons, strict=True)}
+        reasons = list(item.reasons)
+        if self._trains:
+            reasons = [*(reason & item.wrong for reason in reasons), ~item.wrong]
+        events = {name: drop & reason
+                  for name, reason in zip(self._reasons, reasons, strict=True)}
         events["bad_length"] |= abort
+        if self._outward:
+            self._tell(m, events, item)
         count(m, self.counters, bags=good, keys=Mux(good, item.keys, 0), **events)
-        return Value.cast(~self.freed.valid & ~self.passed.valid & ~self.refused.valid)
+        quiet = ~self.freed.valid & ~self.passed.valid & ~self.refused.valid
+        if self._trains:
+            quiet &= ~self.arrived.valid
+        return Value.cast(quiet)
+
+    def _train(self, m: Module, item, take: Value, good: Value) -> tuple[Value, Value]:
+        """Offer the bags of gradients that pass at ``arrived``. Return whether the bag of ``item``
+        has a gradient of a step that is not open, and whether it must wait for ``arrived``."""
+        owned, late, full = item.owned, Signal(), Signal()
+        m.d.comb += [
+            late.eq(item.gradient & ((owned.step != self.step) | ~self.open)),
+            full.eq(item.gradient & owned.segment.tail & self.arrived.valid),
+        ]
+        m.d.sync += self.counted.eq(take & item.beat_last & item.gradient)
+        with m.If(good & item.gradient):
+            m.d.sync += [self.arrived.valid.eq(1), self.arrived.payload.step.eq(owned.step),
+                         self.arrived.payload.source.eq(owned.node)]
+        with m.Elif(self.arrived.ready):
+            m.d.sync += self.arrived.valid.eq(0)
+        return late, full
+
+    def _tell(self, m: Module, events: dict[str, Value], item) -> None:
+        """Report the fault of a dropped bag."""
+        status = C(0, 8)
+        for name, reason in _STATUS.items():
+            status = status | Mux(events[name], reason, 0)
+        m.d.sync += [self.fault.valid.eq(Cat(events.values()).any()), self.fault.status.eq(status),
+                     self.fault.step.eq(item.owned.step)]

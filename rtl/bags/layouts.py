@@ -4,7 +4,7 @@ A bag is a head (:data:`rtl.formats.BagHead`) and the words of 64 bits behind it
 A segment is the words of a bag in one beat.
 """
 
-from amaranth.hdl import Shape, ShapeLike
+from amaranth.hdl import Mux, Shape, ShapeLike, Value, ValueLike
 from amaranth.lib import data
 from amaranth.utils import bits_for
 
@@ -19,8 +19,8 @@ from rtl.formats import (
     RecordBeat,
 )
 
-__all__ = ["AskedBag", "BagBeat", "BagStart", "OutgoingSegment", "OwnedSegment", "Segment",
-           "split_beat", "split_item"]
+__all__ = ["VECTOR_WORDS", "ArrivedBag", "AskedBag", "BagBeat", "BagStart", "OutgoingSegment",
+           "OwnedSegment", "Segment", "gradient_words", "split_beat", "split_item"]
 
 BagBeat = data.StructLayout(RecordBeat.members | {"fresh": 1})
 """A received beat of bags. ``fresh``: it does not continue the bag of the previous beat."""
@@ -46,8 +46,20 @@ BagStart = data.StructLayout(
 """A bag whose vector has a reserved place, ``landing``, of the hold buffer. ``destination``: its
 owner; ``own``: this node is the owner."""
 
+ArrivedBag = data.StructLayout({"source": NODE_BITS, "step": STEP_BITS})
+"""A bag of gradients of ``step`` from ``source``, which will leave for the GPU."""
+
+VECTOR_WORDS = 8
+"""Bits of the number of words of a gradient, two float32 each."""
+
 AskedBag = data.StructLayout({"valid": 1, "node": NODE_BITS, "place": LANDING_BITS})
 """Event: the vector of a bag is requested from ``node``, for ``place`` of the hold buffer."""
+
+
+def gradient_words(head: data.View, vector_words: ValueLike) -> Value:
+    """Return the words of a bag of gradients with its ``head``, a :data:`GradientHead`."""
+    pairs = head.keys[1:] + head.keys[0]
+    return 1 + Mux(head.wide, head.keys, pairs) + vector_words
 
 
 def split_beat(user: ShapeLike) -> data.StructLayout:

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In
 from rtl.bags.layouts import OutgoingSegment
 from rtl.bags.pool import BagPool
 from rtl.bags.word_store import WordStore
-from rtl.formats import RECORDS_PER_BEAT
+from rtl.formats import CREDIT_BITS, RECORDS_PER_BEAT
 from rtl.gateable import Gateable
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.packager import PACKAGER_EVENTS, Packager, latency_of
@@ -32,6 +32,7 @@ class BagPackager(Gateable, Packager):
     credited: beats need credit of their destination.
     buffers: packet buffers, by default 2 per destination, at least 4.
     most_bags: a packet has at most ``batch`` bags.
+    unreported: the destination may leave a quarter of the window unreported.
 
     Ports
     -----
@@ -60,9 +61,10 @@ class BagPackager(Gateable, Packager):
             "fit, by step or by time-out")
 
     def __init__(self, destinations: int, max_beats: int, opcode: int, credited: bool, *,
-                 buffers: int | None = None, most_bags: bool = False):
+                 buffers: int | None = None, most_bags: bool = False,
+                 unreported: bool = False):
         self._check(destinations, max_beats, 1)
-        self._most_bags = most_bags
+        self._most_bags, self._unreported = most_bags, unreported
         super().__init__(
             OutgoingSegment, max_beats * RECORDS_PER_BEAT, destinations, max_beats, opcode,
             credited, buffers, items="segments", events=_EVENTS,
@@ -83,6 +85,9 @@ class BagPackager(Gateable, Packager):
     def _closings(self, pool):
         return {"full": pool.full | pool.outgrown, "timeouts": pool.expired,
                 "step_changes": pool.stepped & ~pool.outgrown}
+
+    def _room(self, window):
+        return (window - (window >> 2))[:CREDIT_BITS] if self._unreported else window
 
     def _limit(self, m, beats, limit):
         m.d.sync += limit.eq(beats << 3)

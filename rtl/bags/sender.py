@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.bags.layouts import AskedBag, BagStart, OutgoingSegment, OwnedSegment, Segment
-from rtl.formats import LANDING_BITS, RECORD_BITS, RECORDS_PER_BEAT, BagHead
+from rtl.formats import LANDING_BITS, RECORD_BITS, RECORDS_PER_BEAT, BagHead, GradientHead
 from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import SkidBuffer
 
@@ -27,6 +27,9 @@ class BagSender(wiring.Component):
     The vector of a bag arrives after the bag has left, so at least two cycles after ``asked``, as
     :class:`rtl.cache.answer_check.AnswerCheck` requires.
 
+    Parameters: ``gradients``: bags may have gradients, but no bag of the host's queries has one;
+    the bit in its head is cleared.
+
     Ports
     -----
     starts: stream of :data:`rtl.bags.layouts.BagStart`.
@@ -43,7 +46,8 @@ class BagSender(wiring.Component):
     LATENCY = {("start and segment", "the segment, sent"): 2}
     RATE = "1 segment per cycle"
 
-    def __init__(self):
+    def __init__(self, *, gradients: bool = False):
+        self._gradients = gradients
         super().__init__({
             "starts": In(stream.Signature(BagStart)), "segments": In(stream.Signature(Segment)),
             "id": In(stream.Signature(LANDING_BITS)), "asked": Out(AskedBag),
@@ -112,5 +116,8 @@ class BagSender(wiring.Component):
             with m.If(segment.head & (segment.first == k)):
                 m.d.comb += data.View(BagHead, item.segment.words.word_select(
                     k, RECORD_BITS)).landing.eq(bag.landing)
+                if self._gradients:
+                    word = item.segment.words.word_select(k, RECORD_BITS)
+                    m.d.comb += data.View(GradientHead, word).gradient.eq(0)
         with m.If(output.i.valid & segment.head):
             m.d.sync += size.eq(words)

@@ -6,8 +6,8 @@ from amaranth.hdl import C, Cat, Module, Mux, ShapeLike, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.bags.layouts import split_beat, split_item
-from rtl.formats import RECORD_BITS, RECORDS_PER_BEAT, BagHead, QueryBag, RecordKind
+from rtl.bags.layouts import VECTOR_WORDS, split_beat, split_item
+from rtl.formats import RECORD_BITS, RECORDS_PER_BEAT, BagHead, GradientHead, QueryBag, RecordKind
 from rtl.stream import SkidBuffer
 
 __all__ = ["SegmentSplit"]
@@ -36,11 +36,13 @@ class SegmentSplit(wiring.Component):
     most: words of the longest bag, with its head; at most 1,120, a packet of 140 beats.
     plain: beats also contain records, words that are no :data:`~rtl.formats.QueryBag`. Otherwise
         each item is a bag (:data:`~rtl.formats.BagHead`).
+    gradients: bags may have gradients (:data:`~rtl.formats.GradientHead`).
 
     Ports
     -----
     i: stream of :func:`rtl.bags.layouts.split_beat`.
     o: stream of :func:`rtl.bags.layouts.split_item`.
+    vector_words (``gradients``): words of a gradient; may change while idle.
     idle: no beat inside.
 
     Raises ``ValueError`` for ``most`` out of range.
@@ -49,14 +51,16 @@ class SegmentSplit(wiring.Component):
     LATENCY = {("beat", "its first item"): _STAGES + 2}
     RATE = "1 item per cycle"
 
-    def __init__(self, user: ShapeLike, most: int, *, plain: bool = True):
+    def __init__(self, user: ShapeLike, most: int, *, plain: bool = True,
+                 gradients: bool = False):
         limit = RECORDS_PER_BEAT * 140
         if isinstance(most, bool) or not isinstance(most, int) or not 2 <= most <= limit:
             raise ValueError(f"most must be between 2 and {limit}, not {most!r}")
-        self._most, self._plain = most, plain
+        self._most, self._plain, self._gradients = most, plain, gradients
         self._beat, self._item = split_beat(user), split_item(user)
         super().__init__({"i": In(stream.Signature(self._beat)),
-                          "o": Out(stream.Signature(self._item)), "idle": Out(1)})
+                          "o": Out(stream.Signature(self._item)), "idle": Out(1),
+                          **({"vector_words": In(VECTOR_WORDS)} if gradients else {})})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -137,6 +141,10 @@ class SegmentSplit(wiring.Component):
             end, there = Signal(layout, name=f"end{p}", reset_less=True), Signal(4)
             left, beyond = Signal(signed(_SIZE_BITS + 1), name=f"left{p}"), Signal()
             pairs = (word.keys + 1) >> 1
+            behind = Mux(word.weighted, Mux(word.wide, pairs, word.keys[0]), 0)
+            if self._gradients:
+                of_gradient = data.View(GradientHead, Value.cast(word)).gradient
+                behind = Mux(of_gradient, self.vector_words, behind)
             m.d.comb += [
                 # The lowest bits carry 1, for the head.
                 size.eq((Cat(C(1, 1), part.most) + Cat(C(1, 1), part.more))[1:]),
@@ -148,7 +156,7 @@ class SegmentSplit(wiring.Component):
                 m.d.sync += [
                     # 1: two numbers whose sum is :func:`rtl.formats.words_of`.
                     part.most.eq(Mux(word.wide | word.weighted, word.keys, pairs)),
-                    part.more.eq(Mux(word.weighted, Mux(word.wide, pairs, word.keys[0]), 0)),
+                    part.more.eq(behind),
                     part.over.eq(pairs >> _SIZE_BITS - 1 != 0), part.plain.eq(~is_bag),
                     # 2: the size.
                     sized.eq(Mux(part.plain, 1, size)),

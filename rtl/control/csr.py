@@ -65,8 +65,8 @@ class RegisterBlock(wiring.Component):
         lookup_timeout, vector_timeout, result_timeout, lookup_window, output_queues, lookup_share,
         step_floor, ip_base, udp_port: the control registers.
     training, overtake, local_reduction, gradient_partials, optimizer, learning_rate, epsilon,
-        gradient_timeout, gradient_window, gradient_share (``config.training``): registers of the
-        gradient path.
+        gradient_timeout, gradient_window, gradient_share (``config.training``), gpu_updates (with
+        ``config.owner_bags`` too): registers of the gradient path.
     link_epoch, link_delay, link_timeout_first, link_timeout_least, link_timeout_most, link_tries,
         link_rejoin (``config.link``): registers of the reliable link.
     bag_window, bag_share, bag_timeout, bag_batch, pooling_by_table (``config.owner_bags``):

@@ -160,6 +160,10 @@ def _training_controls(config: NicConfig):
            "sums of a node leave as 0: exact lists of binary32; 1: the nearest binary32")
     yield ("optimizer", 1, int(OptimizerMode.SGD), 0, int(OptimizerMode.ROWWISE_ADAGRAD),
            "0: SGD; 1: row-wise Adagrad")
+    if config.owner_bags:
+        yield ("gpu_updates", 1, 0, 0, 1,
+               "1: the host gets an END of each step, and the step waits until its GPU has updated "
+               "the rows of bags of gradients")
     yield "learning_rate", 32, 0x3DCCCCCD, 0, words, "learning rate, binary32"
     yield "epsilon", 32, 0x322BCC77, 0, words, "epsilon of row-wise Adagrad, binary32"
     yield "gradient_timeout", 16, 64, 0, 0xFFFF, "cycles until an open partials packet leaves"

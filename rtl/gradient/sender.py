@@ -1,10 +1,11 @@
 """Gradient sender: sends the beats of local reduction to their owners, and then the number of
 beats."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.bags.layouts import ArrivedBag
 from rtl.config import BEAT_BITS, NicConfig
 from rtl.formats import (
     BEAT_INDEX_BITS,
@@ -66,6 +67,10 @@ class GradientSender(Gateable, wiring.Component):
     own_end: stream of :data:`StepEnd`.
     steps: stream of :data:`rtl.formats.OutgoingRecord`, END to each other node.
     reports: stream of :data:`rtl.formats.OutgoingRecord`, PASSED to the host.
+    bags (``config.owner_bags``): stream of :data:`rtl.bags.layouts.ArrivedBag`, bags of gradients
+        that have left for the owner ``source``; its END counts them too. Always ready after reset.
+    bags_idle (``config.owner_bags``): no bag of gradients that the host sent before the end of its
+        step is on its way; it holds back ``flushed``.
     node, nodes: number of this node, and the number of nodes, at most ``config.nodes``.
     write_en, write_table, write_word, write_data, write_ready: writes to the table descriptors, see
         :class:`rtl.keys.owner_split.OwnerSplit`.
@@ -102,7 +107,8 @@ class GradientSender(Gateable, wiring.Component):
             "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=1),
             **DESCRIPTOR_WRITES, "write_ready": Out(1),
             "counters": Out(GRADIENT_SENDER_COUNTERS), "idle": Out(1),
-        })
+        } | ({"bags": In(stream.Signature(ArrivedBag)), "bags_idle": In(1)}
+             if config.owner_bags else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -180,6 +186,10 @@ class GradientSender(Gateable, wiring.Component):
         over, node, counted, told = Signal(Flushed), Signal(NODE_BITS), Signal(), Signal()
         spilled, final, mine = Signal(32), Signal(NODE_BITS), Signal()
         report, end = Signal(StepRecord), Signal(StepRecord)
+        announced, may_end = counts.read_data, quiet
+        if self._config.owner_bags:
+            bags, bags_idle = self._count_bags(m, node, told, address, swept)
+            announced, may_end = announced + bags, quiet & bags_idle
         m.d.sync += [node.eq(owner), counted.eq(sent), final.eq(self.nodes - 1)]
         m.d.comb += [
             counts.read_en.eq(1), counts.read_addr.eq(node),
@@ -190,7 +200,7 @@ class GradientSender(Gateable, wiring.Component):
             report.kind.eq(StepKind.PASSED), report.level.eq(ReductionLevel.LOCAL),
             report.count.eq(spilled), reports.i.payload.record.eq(report),
             reports.i.payload.step.eq(over.step),
-            end.kind.eq(StepKind.END), end.count.eq(counts.read_data),
+            end.kind.eq(StepKind.END), end.count.eq(announced),
             steps.i.payload.record.eq(end), steps.i.payload.step.eq(over.step),
             steps.i.payload.destination.eq(node),
             ends.i.payload.step.eq(over.step), ends.i.payload.count.eq(counts.read_data),
@@ -200,7 +210,7 @@ class GradientSender(Gateable, wiring.Component):
             with m.State("WAIT"):
                 m.d.comb += waiting.eq(1)
                 m.d.sync += over.eq(self.flushed.payload)
-                with m.If(self.flushed.valid & quiet):
+                with m.If(self.flushed.valid & may_end):
                     m.next = "REPORT"
             with m.State("REPORT"):
                 m.d.comb += reports.i.valid.eq(1)
@@ -226,6 +236,24 @@ class GradientSender(Gateable, wiring.Component):
                                  & steps.idle & ends.idle)
         count(m, self.counters, passes=self.flushed.ready,
               ends=told & ends.i.valid)
+
+
+    def _count_bags(self, m: Module, node: Signal, told: Signal, address: Signal,
+                    swept: Signal) -> tuple[Value, Value]:
+        """Count the bags of gradients for each owner; return the number for ``node``, which is
+        cleared when it is ``told``, and whether no bag is on its way."""
+        m.submodules.bag_counts = counts = Ram(32, self._config.nodes, latency=0)
+        owner, comes, quiet = Signal(NODE_BITS, reset_less=True), Signal(), Signal()
+        m.d.comb += [
+            self.bags.ready.eq(swept), counts.read_en.eq(1),
+            counts.read_addr.eq(Mux(comes, owner, node)),
+            counts.write_en.eq(comes | told | ~swept),
+            counts.write_addr.eq(Mux(swept, counts.read_addr, address)),
+            counts.write_data.eq(Mux(comes, counts.read_data + 1, 0)),
+        ]
+        m.d.sync += [comes.eq(self.bags.valid & swept), owner.eq(self.bags.payload.source),
+                     quiet.eq(self.bags_idle & ~self.bags.valid & ~comes)]
+        return counts.read_data, quiet
 
 
 def _name(m: Module, outgoing, beat) -> None:

@@ -58,6 +58,8 @@ class RowUpdater(Gateable, wiring.Component):
     rows: output stream of :data:`rtl.formats.OutgoingPartial`: beats of new rows.
     state_updates: output stream of :data:`rtl.formats.OutgoingRecord` with a ``StateRecord``.
     written: row beats and states that the host has written, modulo 2^32.
+    others (``config.owner_bags``): further writes of the host that a step waits for, modulo 2^32;
+        ``written`` counts them too.
     reports: output stream of :data:`rtl.formats.OutgoingRecord` with a ``StepRecord``, ``PASSED``
         at the end of each pass.
     done: output stream of steps whose rows are all written.
@@ -107,7 +109,8 @@ class RowUpdater(Gateable, wiring.Component):
             "mode": In(OptimizerMode), "dimension": In(range(16 * LANES + 1)),
             "learning_rate": In(32), "epsilon": In(32),
             "vector_beats": In(range(config.vector_beats + 1)), "time": In(32),
-            "counters": Out(ROW_UPDATER_COUNTERS), "idle": Out(1)})
+            "counters": Out(ROW_UPDATER_COUNTERS), "idle": Out(1),
+            **({"others": In(32)} if config.owner_bags else {})})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -141,7 +144,8 @@ class RowUpdater(Gateable, wiring.Component):
               for name in ("read_en", "read_place", "freed")),
             *(getattr(output, name).eq(getattr(ring, name)) for name in ("key", "slot", "held")),
             end.begins.eq(ring.begins), end.empty.eq(ring.empty & output.idle),
-            end.sent.eq(output.sent), end.written.eq(self.written), self.frozen.eq(end.frozen),
+            end.sent.eq(output.sent + self.others if self._config.owner_bags else output.sent),
+            end.written.eq(self.written), self.frozen.eq(end.frozen),
             self.idle.eq(ring.idle & unpacker.idle & optimizer.idle & output.idle & end.idle),
         ]
 

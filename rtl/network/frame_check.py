@@ -27,6 +27,7 @@ from rtl.network.credits import check_nodes
 from rtl.network.link.layouts import PacketNumber
 from rtl.network.link.renewal import EPOCH_BITS, PeerEpoch
 from rtl.network.opcodes import (
+    BAG_GRADIENTS,
     BAG_VECTORS,
     BAGS,
     READS,
@@ -132,6 +133,7 @@ class FrameCheck(wiring.Component):
         self._known = (self._records, *more_records(edge, training, bags).values(), *self._reads,
                        *((Opcode.LINK, Opcode.PROBE) if link else ()))
         self._link, self._nodes = link, nodes
+        self._words = tuple(BAG_GRADIENTS[edge].values()) if training and bags else ()
         # Packets with credits of bags.
         self._bags = ((*BAGS[edge].values(), *BAG_VECTORS[edge])
                       if bags and edge == "network" else ())
@@ -173,7 +175,8 @@ class FrameCheck(wiring.Component):
         head1 = Signal(data.StructLayout({
             "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS, "count": 16, "crc": 32,
             "vectors": 1, "bad_opcode": 1, "read": 1, "gradient": 1, "values": 1,
-            "uncounted": 1, "factor": 5, **linked, **({"bag": 1} if self._bags else {})}),
+            "uncounted": 1, "factor": 5, **linked, **({"bag": 1} if self._bags else {}),
+            **({"words": 1} if self._words else {})}),
             reset_less=True)
         bad_epoch2 = self._epochs(m, head1) if self._link else C(0)
         header = data.View(HeaderBeat, beat.data)
@@ -205,6 +208,8 @@ class FrameCheck(wiring.Component):
                 ]
                 if self._bags:
                     m.d.sync += head1.bag.eq(_one_of(ember.opcode, self._bags))
+                if self._words:
+                    m.d.sync += head1.words.eq(_one_of(ember.opcode, self._words))
                 if self._link:
                     m.d.sync += [
                         head1.sequence.eq(ember.sequence), head1.acknowledge.eq(ember.acknowledge),
@@ -261,14 +266,14 @@ class FrameCheck(wiring.Component):
         for name, reason in reasons:
             verdict[name] = verdict[name] | (reason & ~earlier)
             earlier = earlier | reason
-        checked = Signal(self.o.shape(), reset_less=True)
+        checked, paid = Signal(self.o.shape(), reset_less=True), head2.values | head2.uncounted
         m.d.sync += [
             checked.first.eq(stage2.first), checked.last.eq(stage2.last),
             checked.data.eq(stage2.data), checked.beats.eq(beats2), checked.drop.eq(earlier),
             checked.read.eq(head2.read), checked.source.eq(head2.source),
             checked.step.eq(head2.step), checked.credit.eq(head2.credit),
             checked.gradient.eq(head2.gradient),
-            checked.paid.eq(head2.values | head2.uncounted),
+            checked.paid.eq(paid | head2.words if self._words else paid),
         ]
         m.d.sync += [checked.verdict[name].eq(value) for name, value in verdict.items()]
         if self._bags:

@@ -5,8 +5,8 @@ from types import MappingProxyType
 
 from rtl.formats import Opcode
 
-__all__ = ["BAGS", "BAG_VECTORS", "READS", "RECORDS", "RINGS", "TRAINING", "UNCOUNTED", "VALUES",
-           "VECTORS", "more_records", "vectors_of"]
+__all__ = ["BAGS", "BAG_GRADIENTS", "BAG_VECTORS", "READS", "RECORDS", "RINGS", "TRAINING",
+           "UNCOUNTED", "VALUES", "VECTORS", "more_records", "vectors_of"]
 
 RECORDS = MappingProxyType({"network": Opcode.LOOKUPS, "host": Opcode.QUERIES})
 """Records of 8 bytes, by edge."""
@@ -31,6 +31,12 @@ BAGS = MappingProxyType({
     "network": MappingProxyType({"bags": Opcode.BAGS}), "host": MappingProxyType({})})
 """Words of bags that pool at their owner, by edge and by port of the parser; with owner pooling."""
 
+BAG_GRADIENTS = MappingProxyType({
+    "network": MappingProxyType({}),
+    "host": MappingProxyType({"bag_gradients": Opcode.BAG_GRADIENTS})})
+"""Words of bags with their gradients, by edge and by port of the parser; with owner pooling and
+training. Between NICs, they are among the BAGS."""
+
 BAG_VECTORS = MappingProxyType({
     "network": (Opcode.BAG_VECTORS,), "host": (Opcode.GPU_BAGS,)})
 """Tags, followed by the sum of a bag per tag, by edge; with owner pooling."""
@@ -51,7 +57,8 @@ def more_records(edge: str, training: bool, bags: bool = False) -> Mapping[str, 
 
     training, bags: with packets of training, and of owner pooling.
     """
-    return {**RINGS[edge], **(TRAINING[edge] if training else {}), **(BAGS[edge] if bags else {})}
+    return {**RINGS[edge], **(TRAINING[edge] if training else {}), **(BAGS[edge] if bags else {}),
+            **(BAG_GRADIENTS[edge] if training and bags else {})}
 
 
 def vectors_of(edge: str, bags: bool = False) -> tuple[Opcode, ...]:

@@ -47,8 +47,10 @@ class TrainingDeparture(Gateable, wiring.Component):
         :class:`rtl.formats.ReductionLevel`; ``destination`` is ignored.
     rows: stream of :data:`rtl.formats.OutgoingPartial`, new rows.
     state_requests, state_updates: streams of :data:`rtl.formats.OutgoingRecord`.
-    steps: array of streams of step records to nodes.
-    reports: array of streams of step records to the host.
+    steps: array of streams of step records to nodes; with ``config.owner_bags``, the last one has
+        the credits of bags.
+    reports: array of streams of step records to the host; with ``config.owner_bags``, the last one
+        has the ENDs.
     net_headers, net_payload, host_headers, host_payload: packets, to the muxes of the two edges.
     host_credit: credit in packets to the host: query beats consumed.
     freed: event, a beat of partials was consumed, see :class:`~rtl.network.CreditReturn`.
@@ -76,6 +78,8 @@ class TrainingDeparture(Gateable, wiring.Component):
             "report_packager": RecordPackager(1, 1, Opcode.STEP_REPORTS, False, records=1),
         }
         self._linked = config.link
+        self._step_sources, self._report_sources = (
+            sources + (config.owner_bags > 0) for sources in (_STEP_SOURCES, _REPORT_SOURCES))
         self._credits = CreditReturn(nodes, 2 + config.link)
         partial, record = (stream.Signature(shape) for shape in (OutgoingPartial, OutgoingRecord))
         packets = stream.Signature(FrameInfo), stream.Signature(RawBeat)
@@ -83,7 +87,8 @@ class TrainingDeparture(Gateable, wiring.Component):
         super().__init__({
             "partials": In(partial), "spilled": In(partial).array(len(ReductionLevel)),
             "rows": In(partial), "state_requests": In(record), "state_updates": In(record),
-            "steps": In(record).array(_STEP_SOURCES), "reports": In(record).array(_REPORT_SOURCES),
+            "steps": In(record).array(self._step_sources),
+            "reports": In(record).array(self._report_sources),
             "net_headers": Out(packets[0]), "net_payload": Out(packets[1]),
             "host_headers": Out(packets[0]), "host_payload": Out(packets[1]),
             "host_credit": In(CREDIT_BITS), "freed": In(self._credits.freed.shape()),
@@ -99,8 +104,8 @@ class TrainingDeparture(Gateable, wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         blocks, credits = SimpleNamespace(**self._packagers), self._credits
-        step_arbiter = Arbiter(OutgoingRecord, _STEP_SOURCES + 1)
-        report_arbiter = Arbiter(OutgoingRecord, _REPORT_SOURCES)
+        step_arbiter = Arbiter(OutgoingRecord, self._step_sources + 1)
+        report_arbiter = Arbiter(OutgoingRecord, self._report_sources)
         spill_arbiter = Arbiter(OutgoingPartial, len(ReductionLevel))
         net_mux, host_mux = PacketMux(2), PacketMux(len(self._packagers) - 2)
         parts = {**self.blocks, "step_arbiter": step_arbiter, "report_arbiter": report_arbiter,
@@ -120,7 +125,7 @@ class TrainingDeparture(Gateable, wiring.Component):
             for number, source in enumerate(sources):
                 wiring.connect(m, wiring.flipped(source), arbiter.i[number])
             wiring.connect(m, arbiter.o, packager.i)
-        wiring.connect(m, credits.steps, step_arbiter.i[_STEP_SOURCES])
+        wiring.connect(m, credits.steps, step_arbiter.i[self._step_sources])
         for level in ReductionLevel:
             # The two levels have separate packets.
             m.d.comb += [spill_arbiter.i[level].payload.destination.eq(level),

@@ -21,8 +21,9 @@ from types import MappingProxyType, SimpleNamespace
 
 from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Member, Out
 
+from rtl.bags.layouts import ArrivedBag
 from rtl.config import LANES, NicConfig
 from rtl.formats import (
     CREDIT_BITS,
@@ -31,10 +32,12 @@ from rtl.formats import (
     STEP_BITS,
     GradientBeat,
     OptimizerMode,
+    OutgoingRecord,
     RecordBeat,
     ReductionLevel,
     Refused,
     Status,
+    StepKind,
     StepRecord,
 )
 from rtl.gradient import (
@@ -56,6 +59,17 @@ from rtl.training.step_counter import StepCounter
 
 __all__ = ["TrainingPath"]
 
+
+def _bag_ports() -> dict[str, Member]:
+    """Return the ports for bags of gradients."""
+    bags = stream.Signature(ArrivedBag)
+    return {
+        "bags_sent": In(bags), "bags_idle": In(1), "bags_arrived": In(bags),
+        "bags_consumed": In(CREDIT_BITS), "bags_refused": In(stream.Signature(Refused)),
+        "bag_credits": In(stream.Signature(OutgoingRecord)), "counted_step": Out(STEP_BITS),
+        "counts": Out(1), "gpu_updates": In(1)}
+
+
 _PACKETS = "net_headers", "net_payload", "host_headers", "host_payload"
 _RECEIVER_PARTS = "unpacker", "check", "expander"
 _INPUTS = "gradients", "returned", "states", "written", "partials", "steps", "updated"
@@ -64,6 +78,12 @@ _REGISTERS = (
     "gradient_window", "gradient_timeout", "request_batch", "request_timeout")
 """Ports that drive the same port of every block that has it, each through a register to shorten
 paths."""
+
+
+def _bag_inputs(path: wiring.Component) -> tuple[Value, ...]:
+    """Return, for each input for bags of gradients, whether it moves."""
+    return (*(getattr(path, f"bags_{name}").valid for name in ("sent", "arrived", "refused")),
+            path.bag_credits.valid)
 
 
 class TrainingPath(wiring.Component):
@@ -96,6 +116,15 @@ class TrainingPath(wiring.Component):
         their rows (``config.link``).
     open_step, written_owners, forget, forgetting: see :class:`~rtl.training.StepBarrier`;
         ``written_owners`` is its ``written``.
+    bags_sent, bags_idle, bags_arrived (``config.owner_bags``): bags of gradients that left for
+        their owners, and that arrived, streams of :data:`rtl.bags.layouts.ArrivedBag`; none is on
+        its way to ``bags_sent``.
+    bags_consumed, bags_refused, bag_credits (``config.owner_bags``): beats of the host's bags that
+        were consumed, modulo 2^16; dropped bags, stream of :data:`rtl.formats.Refused`; and step
+        records with the credits of bags, stream of :data:`rtl.formats.OutgoingRecord`.
+    counted_step, counts (``config.owner_bags``): the step whose partials and bags are accepted, and
+        whether more of it is.
+    gpu_updates (``config.owner_bags``): register of the same name.
     write_en, write_table, write_word, write_data, write_ready: writes to the table descriptors, see
         :class:`rtl.keys.owner_split.OwnerSplit`.
     node, nodes, vector_beats, vector_packing, pooling_mean, local_reduction, gradient_partials,
@@ -162,8 +191,9 @@ class TrainingPath(wiring.Component):
                 | self._departure.counters.shape().members)),
             "idle": Out(1),
         } | ({"credit_node": In(NODE_BITS), "credit": Out(CREDIT_BITS), "lost": In(config.nodes),
-               "waits": Out(1)} if config.link else {}))
-        self._linked = config.link
+               "waits": Out(1)} if config.link else {})
+          | (_bag_ports() if config.owner_bags else {}))
+        self._linked, self._bags = config.link, config.owner_bags > 0
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -208,6 +238,7 @@ class TrainingPath(wiring.Component):
         wiring.connect(m, partial_arbiter.o, blocks.global_source.fresh)
         wiring.connect(m, blocks.step_counter.complete, blocks.global_source.over)
         self._collect(m, blocks, partial_arbiter)
+        untold = (~self._collect_bags(m, blocks, departure),) if self._bags else ()
         self._reduce(m, blocks.global_source, blocks.global_reducer, blocks.row_updater.flushed, 1)
         wiring.connect(m, blocks.global_reducer.o, blocks.row_updater.sums)
         self._spill(m, blocks.global_reducer.passed, departure.spilled[ReductionLevel.GLOBAL])
@@ -237,12 +268,13 @@ class TrainingPath(wiring.Component):
         # A register, because the idle of the NIC depends on it: the state of the blocks two cycles
         # ago. An input in that cycle or the last one may have changed the state since.
         resting = (*(block.idle for block in parts.values()), telling_idle, ~counted,
-                   ~blocks.local_source.passed.valid, ~blocks.global_source.passed.valid)
+                   ~blocks.local_source.passed.valid, ~blocks.global_source.passed.valid, *untold)
         rested, still, came = Signal(len(resting)), Signal(), Signal()
         m.d.sync += [
             rested.eq(Cat(resting)), still.eq(rested.all() & ~came),
             came.eq(Cat(*(getattr(self, name).valid for name in _INPUTS), self.credit_in.valid,
-                        self.dropped, self.forgetting, self.write_en).any()),
+                        self.dropped, self.forgetting, self.write_en,
+                        *(_bag_inputs(self) if self._bags else ())).any()),
         ]
         m.d.comb += self.idle.eq(still & ~came)
         return m
@@ -288,23 +320,64 @@ class TrainingPath(wiring.Component):
         """Merge the partials of other nodes with those of this node, and count both."""
         counter, others, own = blocks.step_counter, blocks.partial_receiver, arbiter.i[0]
         wiring.connect(m, blocks.gradient_sender.own_end, counter.own_end)
+        busy = others.pending | ~arbiter.idle
+        if self._bags:
+            busy |= self.bags_arrived.valid
         m.d.comb += [
             arbiter.i[1].valid.eq(others.o.valid), others.o.ready.eq(arbiter.i[1].ready),
             arbiter.i[1].payload.eq(others.o.payload.beat),
             others.open_step.eq(counter.open_step), others.open.eq(counter.open),
-            others.share.eq(self.gradient_share), counter.arrived.eq(others.arrived),
+            others.share.eq(self.gradient_share),
+            *(() if self._bags else (counter.arrived.eq(others.arrived),)),
             counter.own_arrived.valid.eq(own.valid & own.ready),
             counter.own_arrived.source.eq(self.node),
             counter.own_arrived.step.eq(own.payload.step),
             # All partials of this node were taken before their end was announced.
-            counter.busy.eq(others.pending | ~arbiter.idle),
+            counter.busy.eq(busy),
             blocks.step_barrier.received.eq(counter.done),
         ]
+
+    def _collect_bags(self, m: Module, blocks: SimpleNamespace,
+                      departure: TrainingDeparture) -> Value:
+        """Count the bags of gradients, and tell the host their number at the end of a step; return
+        whether it is to be told."""
+        counter, others, sender = blocks.step_counter, blocks.partial_receiver, (
+            blocks.gradient_sender)
+        arrived, report = self.bags_arrived, departure.reports[-1]
+        record, step, ends = Signal(StepRecord), Signal(STEP_BITS, reset_less=True), Signal(32)
+        total, kept, telling = Signal(32), Signal(32, reset_less=True), Signal()
+        wiring.connect(m, wiring.flipped(self.bags_sent), sender.bags)
+        wiring.connect(m, wiring.flipped(self.bag_credits), departure.steps[-1])
+        m.d.comb += [
+            sender.bags_idle.eq(self.bags_idle),
+            # Partials cannot wait.
+            arrived.ready.eq(~others.arrived.valid),
+            counter.arrived.valid.eq(others.arrived.valid | arrived.valid),
+            *(counter.arrived[name].eq(Mux(
+                others.arrived.valid, others.arrived[name], arrived.payload[name]))
+              for name in ArrivedBag.members),
+            self.counted_step.eq(counter.open_step), self.counts.eq(counter.open),
+            blocks.row_updater.others.eq(ends),
+            record.kind.eq(StepKind.END), record.count.eq(kept), report.valid.eq(telling),
+            report.payload.step.eq(step), report.payload.record.eq(record),
+        ]
+        with m.If(report.ready):
+            m.d.sync += telling.eq(0)
+        with m.If(arrived.valid & arrived.ready):
+            m.d.sync += total.eq(total + 1)
+        # No bag is accepted in the cycle in which a step is complete.
+        with m.If(counter.complete.valid & counter.complete.ready):
+            m.d.sync += [total.eq(0), step.eq(counter.complete.payload)]
+            with m.If(self.gpu_updates):
+                m.d.sync += [telling.eq(1), ends.eq(ends + 1), kept.eq(total)]
+        return telling
 
     def _refuse(self, m: Module, gradients, lost) -> Value:
         """Report dropped packets of gradients, and returned beats that were dropped; return whether
         no report is pending."""
-        m.submodules.refused_arbiter = arbiter = Arbiter(Refused, 2)
+        m.submodules.refused_arbiter = arbiter = Arbiter(Refused, 2 + self._bags)
+        if self._bags:
+            wiring.connect(m, wiring.flipped(self.bags_refused), arbiter.i[2])
         told = arbiter.i[1]
         wiring.connect(m, gradients, arbiter.i[0])
         wiring.connect(m, arbiter.o, wiring.flipped(self.refused))
@@ -348,10 +421,11 @@ class TrainingPath(wiring.Component):
         for block in keepers:
             m.d.comb += [getattr(block, name).eq(getattr(self, name)) for name in DESCRIPTOR_WRITES]
         written, dimension, dropped = Signal(32), Signal(9), Signal(CREDIT_BITS)
+        consumed = receiver.consumed + blocks.returned_receiver.consumed + dropped
         m.d.sync += [
             dropped.eq(dropped + self.dropped),
             # The sum is a register, because the reporter and the idle of the NIC depend on it.
-            self.acknowledge.eq(receiver.consumed + blocks.returned_receiver.consumed + dropped),
+            self.acknowledge.eq(consumed + self.bags_consumed if self._bags else consumed),
             # Like the optimizer's other settings, it does not change shortly before a gradient.
             dimension.eq(Mux(self.vector_packing == 0, self.vector_beats << 4,
                              LANES >> self.vector_packing)),

@@ -8,6 +8,7 @@ import numpy as np
 from host.dlrm.float32 import means
 from host.placement.shard import ShardPlan
 from host.timing.gpu import Gather, GpuLookups, GpuProfile, LaunchThread, MemoryClock
+from host.wire.bag_gradients import BagGradients, split_lists
 from host.wire.bags import BagList, ReadRows, bag_vectors, parse_bags, pooled_bags
 from host.wire.packets import Header, payload_records
 from rtl.config import NicConfig
@@ -42,6 +43,8 @@ class Bags:
     ended: callback, called when the share of a step is answered and its own bags are pooled.
     own_timed: whether the kernel of the own bags takes time; otherwise they are pooled at once and
         do not count, unless a node has no queries.
+    gradients: function that takes the bags with gradients of a list, with its step, at a given
+        time; None without training.
 
     Members: ``foreign``, ``own``: bags pooled; ``keys`` of both; ``lists`` of other nodes' bags.
     """
@@ -52,9 +55,10 @@ class Bags:
                  read: ReadRows, gpu: GpuProfile, thread: LaunchThread, memory: MemoryClock,
                  events: EventQueue, send: Callable[[np.ndarray, float], None],
                  awake: Callable[[float], float], ended: Callable[[Step, float], None],
-                 own_timed: bool = True):
+                 own_timed: bool = True,
+                 gradients: Callable[[BagGradients, int, float], None] | None = None):
         self._node, self._config, self._plan = node, config, plan
-        self._own_timed = own_timed
+        self._own_timed, self._gradients, self._dimension = own_timed, gradients, dimension
         self._pooling, self._read = pooling, read
         self._rows = plan.owner_pooled
         self._held = plan.own_pooled(node)
@@ -88,10 +92,17 @@ class Bags:
         words = payload_records(packet[1:], head.count)
         if not head.count or len(words) != head.count or len(packet) - 1 > -(-head.count // 8):
             raise self._wrong(COUNT.format(head.opcode))
+        with_gradients: BagGradients | None = None
         try:
+            if self._gradients is not None:
+                words, with_gradients = split_lists(words, self._dimension)
             bags = parse_bags(words)
         except ValueError as error:
             raise self._wrong(f"sent its host a list of bags: {error}") from None
+        if self._gradients is not None and with_gradients is not None and len(with_gradients):
+            self._gradients(with_gradients, head.step, now)
+            if not len(bags):
+                return
         self._check(bags)
         self.lists += 1
         self.foreign += len(bags)

@@ -63,7 +63,8 @@ class GpuMemory:
     thread: thread that launches scatters and gathers, also the node's gathers of rows; None gives
         each launch its own thread.
 
-    Members: ``rows``, ``states``: row beats and states received for writing.
+    Members: ``rows``, ``states``: row beats and states received for writing; ``updates``: steps
+        whose rows the GPU has updated itself.
     """
 
     def __init__(self, node: int, store: RowStore,
@@ -85,7 +86,7 @@ class GpuMemory:
         self._asked: defaultdict[int, deque[int]] = defaultdict(deque)
         self._step_beats: list[np.ndarray] = []
         self._unwritten = 0
-        self.rows = self.states = 0
+        self.rows = self.states = self.updates = 0
 
     @property
     def unfinished(self) -> int:
@@ -179,9 +180,21 @@ class GpuMemory:
             put()
             self._unwritten -= count
         # Scatters may end out of order, so WRITTEN carries the total written.
-        self._send(written_packet(self.rows + self.states - self._unwritten, node=self._node,
-                                  step=scatter.lists[-1][0]), now)
+        self._tell(scatter.lists[-1][0], now)
         self._schedule_scatter_end(self._scatters.finish(now))
+
+    def _tell(self, step: int, now: float) -> None:
+        """Send the total written."""
+        total = self.rows + self.states + self.updates - self._unwritten
+        self._send(written_packet(total, node=self._node, step=step), now)
+
+    def updated(self, keys: np.ndarray, step: int, now: float) -> None:
+        """Report the update of the rows ``keys``, ascending, which the GPU has written in ``step``.
+        """
+        beats = np.arange(self._beats)
+        self._step_beats.append((keys[:, None] << BEAT_INDEX_BITS | beats).reshape(-1))
+        self.updates += 1
+        self._tell(step & 0xFFFF, now)
 
     def _put_rows(self, keys: np.ndarray, beats: np.ndarray, values: np.ndarray) -> None:
         unique, which = np.unique(keys, return_inverse=True)

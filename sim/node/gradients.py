@@ -8,6 +8,7 @@ import numpy as np
 
 from host.samples import Samples
 from host.timing.gpu import LaunchThread
+from host.wire.bag_gradients import BagGradients, gradient_bag_packets
 from host.wire.gradients import end_packet, gradient_packets
 from host.wire.packets import Header
 from host.wire.partials import Partials, parse_partials, partial_packets
@@ -17,6 +18,7 @@ from rtl.formats import Opcode, ReductionLevel, StepKind
 from sim.node.errors import ProtocolError
 from sim.node.events import EventQueue, Rank
 from sim.node.gpu_memory import GpuMemory
+from sim.node.gpu_updates import GpuUpdates
 from sim.node.queries import newly_consumed
 
 __all__ = ["RefusedMessage", "TrainingHost", "TrainingOf", "gradient_payload"]
@@ -61,6 +63,7 @@ class TrainingHost:
     payload_beats: most payload beats of a packet, see `gradient_payload`.
     events: of the host.
     send: function that sends a packet at a given time.
+    updates: updates of rows by the GPU; None if the NIC updates all rows.
 
     Members
     -------
@@ -75,8 +78,9 @@ class TrainingHost:
     """
 
     def __init__(self, node: int, memory: GpuMemory, window: int, payload_beats: int,
-                 events: EventQueue, send: Callable[[np.ndarray, float], None]):
-        self._node, self.memory = node, memory
+                 events: EventQueue, send: Callable[[np.ndarray, float], None],
+                 updates: GpuUpdates | None = None):
+        self._node, self.memory, self.updates = node, memory, updates
         self._width = min(memory.store.model.width, LANES)
         self._window, self._payload_beats = window, payload_beats
         self._events, self._send = events, send
@@ -117,8 +121,13 @@ class TrainingHost:
         ``others``: packets sent before them, possibly invalid ones. A packet longer than the NIC
         accepts never returns its credit.
         """
+        bags: list[np.ndarray] = []
+        if self.updates is not None:
+            share, gradients, foreign = self.updates.share(share, gradients, self.step)
+            bags = gradient_bag_packets(foreign, node=self._node, step=self.step,
+                                        payload_beats=self._payload_beats)
         self.bags(share.tables, share.rows, share.bag_lengths.reshape(-1),
-                  gradients.reshape(-1, gradients.shape[-1]), time, others)
+                  gradients.reshape(-1, gradients.shape[-1]), time, (*others, *bags))
 
     def bags(self, tables: np.ndarray, rows: np.ndarray, lengths: np.ndarray,
              gradients: np.ndarray, time: float, others: Iterable[np.ndarray] = ()) -> None:
@@ -135,6 +144,8 @@ class TrainingHost:
 
     def _begin(self, packets: list[np.ndarray], now: float) -> None:
         self._begun = True
+        if self.updates is not None:
+            self.updates.begin(now)
         self._packets.extend(packets)
         self._send_some(now)
 
@@ -155,6 +166,14 @@ class TrainingHost:
             self.progress = max(self.progress, now)
         self._send_some(now)
         return handler is not None
+
+    def take_bags(self, gradients: BagGradients, step: int, now: float) -> None:
+        """Take bags with gradients of ``step``, modulo 2^16, of other nodes."""
+        if self.updates is None or self.finished is not None or step != self.step & 0xFFFF:
+            raise ProtocolError(f"node {self._node} sent bags with gradients of step {step}, which "
+                                f"is not open")
+        self.progress = max(self.progress, now)
+        self.updates.take(gradients, now)
 
     def errors(self, samples: np.ndarray, steps: np.ndarray, statuses: np.ndarray) -> None:
         """Take the records of an ERRORS packet."""
@@ -195,6 +214,8 @@ class TrainingHost:
                 self._take_pass(news)
             elif news.kind == StepKind.DONE:
                 self._end(now)
+            elif news.kind == StepKind.END and self.updates is not None:
+                self.updates.end(news.count, now)
             else:
                 raise ProtocolError(f"node {self._node} reported a step record of kind "
                                     f"{news.kind} to its host")
@@ -231,7 +252,9 @@ class TrainingHost:
         for left, what in ((not self._begun, "gradients not begun"),
                            (self._packets, "gradients not sent"),
                            (any(self._kept) or any(self._passed), "spilled beats not returned"),
-                           (self.memory.unfinished, "rows or states not written")):
+                           (self.memory.unfinished, "rows or states not written"),
+                           (self.updates is not None and self.updates.unfinished,
+                            "gradients of bags not added")):
             if left:
                 raise ProtocolError(f"node {self._node} ended step {self.step} with {what}")
         self.keys = self.memory.end_step()

@@ -15,6 +15,7 @@ import numpy as np
 from host.timing.gpu import Gather, GpuLookups, GpuProfile, LaunchThread, MemoryClock
 from host.timing.pcie import Pcie, PcieProfile
 from host.timing.row_reads import RowReadTimes
+from host.wire.bag_gradients import BagGradients
 from host.wire.bags import ReadRows
 from host.wire.packets import Header, payload_records
 from host.wire.rows import Answer
@@ -90,7 +91,8 @@ class Node:
         self.bags = None if delivery.plan is None or read is None else Bags(
             number, config, delivery.plan, dimension, delivery.own_pooling, read, gpu, thread,
             memory, self._events, self._send, lambda end: self.silent_gpu.after(end),
-            self._end_pooled, delivery.own_timed)
+            self._end_pooled, delivery.own_timed,
+            None if training is None else self._take_gradients)
         """The pooler of bags of owner-pooled tables, None without these tables."""
         self._completions = (Completions(number, delivery.completion_slots)
                              if delivery.completion_slots else None)
@@ -319,6 +321,10 @@ class Node:
     def _take_refusals(self, samples: np.ndarray, steps: np.ndarray, statuses: np.ndarray) -> None:
         if self.training is not None:
             self.training.errors(samples, steps, statuses)
+
+    def _take_gradients(self, gradients: BagGradients, step: int, now: float) -> None:
+        assert self.training is not None
+        self.training.take_bags(gradients, step, now)
 
     def _begin_step(self, step: Step, now: float) -> None:
         if self._completions is not None and step.sends(self.number):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from host.dlrm.optimizer import Optimizer
 from host.dlrm.row_store import RowStore
 from host.dlrm.rows import row_values
 from host.model import Model
@@ -35,6 +36,7 @@ from sim.nic_cpp.nic import FastNic
 from sim.nic_cpp.node import ModelNode
 from sim.node.delivery import Delivery
 from sim.node.gpu_memory import GpuMemory, store_answers
+from sim.node.gpu_updates import GpuUpdates
 from sim.node.gradients import TrainingHost, gradient_payload
 from sim.node.node import Node
 from sim.node.protocol import ClusterNode
@@ -107,15 +109,19 @@ class Backend:
 
     def training_node(self, number: int, engine: Engine, config: NicConfig, plan: ShardPlan,
                       rows: RowStore, pcie: PcieProfile, gpu: GpuProfile,
-                      delivery: Delivery) -> Node:
-        """Return a node for training, with ``rows`` in GPU memory."""
+                      delivery: Delivery, gpu_tables: Sequence[int] = (),
+                      optimizer: Optimizer | None = None) -> Node:
+        """Return a node for training, with ``rows`` in GPU memory. Its GPU updates the rows of
+        ``gpu_tables`` by ``optimizer``."""
         payload = config.host_payload_beats
 
         def training(events, send, awake, thread) -> TrainingHost:
             memory = GpuMemory(number, rows, lambda *key: plan.owner_of(*key, number) == number,
                                gpu, payload, events, send, awake, thread)
+            updates = GpuUpdates(number, memory, plan, gpu_tables, optimizer or Optimizer(), gpu,
+                                 thread, events, awake) if gpu_tables else None
             return TrainingHost(number, memory, config.gradient_credits, gradient_payload(config),
-                                events, send)
+                                events, send, updates)
 
         return Node(number, engine, config, store_answers(rows, number, payload),
                     rows.model.width, pcie, gpu, 1, training=training, delivery=delivery,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
+from host.dlrm.optimizer import Optimizer
 from host.dlrm.row_store import RowStore
 from host.model import Model
 from host.placement.shard import ShardPlan
@@ -37,12 +38,17 @@ __all__ = ["Simulation", "WrittenRows"]
 class WrittenRows:
     """Rows that NICs train.
 
-    Members: ``stores``, the rows in GPU memory of each node; ``registers``, values of the gradient
-    path's registers, by name.
+    Members
+    -------
+    stores: rows in GPU memory of each node.
+    registers: values of the gradient path's registers, by name.
+    gpu_tables: numbers of the tables whose rows GPUs update. optimizer: by which they do.
     """
 
     stores: Sequence[RowStore]
     registers: Mapping[str, int] = field(default_factory=dict)
+    gpu_tables: Sequence[int] = ()
+    optimizer: Optimizer = field(default_factory=Optimizer)
 
 
 class Simulation:
@@ -129,7 +135,8 @@ class Simulation:
         if self._written is not None:
             return self._backend.training_node(number, engine, config, self.plan,
                                                self._written.stores[number], self._pcie, self.gpu,
-                                               delivery)
+                                               delivery, self._written.gpu_tables,
+                                               self._written.optimizer)
         bottom = bottom_operations(model) if self.runtime.interaction else None
         return self._backend.node(number, engine, config, model, self._pcie, self.gpu, bottom,
                                   delivery)

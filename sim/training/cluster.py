@@ -117,9 +117,12 @@ class NicCluster:
         workload, optimizer = options.run.workload, options.learning.rule
         stores = split_rows(rows, check_single_copies(plan))
         registers = training_registers(config, runtime, optimizer, workload.nodes)
+        if config.owner_bags:
+            registers["gpu_updates"] = int(bool(in_order))
         check_windows([registers] * workload.nodes)
         self.simulation = simulation = Simulation(
-            options.run, config, runtime, model, plan, backend, WrittenRows(stores, registers))
+            options.run, config, runtime, model, plan, backend,
+            WrittenRows(stores, registers, in_order, optimizer))
         self.clock = Clock(DenseTime(simulation.gpu, model), RingAllReduce(
             simulation.network, workload.nodes, weight_bytes(model),
             BEAT_BYTES * config.net_payload_beats), simulation.hand_out, float(simulation.start))

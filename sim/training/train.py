@@ -83,9 +83,6 @@ class Training:
         self.plan = self._place()
         self.in_order = ([] if self.plan is None or options.learning.update == "nic" else
                          np.flatnonzero(self.plan.owner_pooled).tolist())
-        if self.in_order and options.method.fidelity == "rtl":
-            raise ValueError("update must be nic where NICs train, not 'gpu': use update=nic, "
-                             "--reference, or pool=requester")
         self.backend = backend or choose(options.run)
         self.dense = DenseTrainer(self.model, workload.seed, optimizer.learning_rate,
                                   simulation.mlp, self.backend.numerics.linear)
@@ -97,7 +94,7 @@ class Training:
         self.similarity = SimilarityTally(workload)
         self._batches = epoch_batches(options, self._source, self.config,
                                       batcher_of(workload), self.first_step,
-                                      self._checkpoints.learn, self.plan)
+                                      self._checkpoints.learn, self.plan, self.in_order)
         # Read the first mini-batch before building the NICs, to fail early for a bad file.
         self._next = next(self._batches)
         self._checkpoints.check_samples()
@@ -236,7 +233,8 @@ class Training:
             options=self.options, config=self.config, runtime=self.runtime, model=self.model,
             pool=[table.pool.name.lower() for table in self.plan.tables] if (
                 self.plan is not None and self.plan.pools_at_owner) else [],
-            notes=self.notes, nics=nics, complete=complete, interrupted=interrupted, first_step=self.first_step,
+            notes=self.notes, nics=nics, complete=complete, interrupted=interrupted,
+            first_step=self.first_step,
             losses=self.losses, intervals=self.intervals.rows, samples=self.samples,
             lookups=self.lookups, batching=self.similarity.result(), wall=wall, rows=rows,
             weights=weights,
