@@ -68,6 +68,10 @@ FIELDS = {
     "more": "0, likewise",
     "BagHead.landing": "between NICs: id of the bag at its requester, and above it the lap, the "
                        "number of uses of the id; towards the host: place at the owner",
+    "GradientHead.landing": "number of the bag's sample in the share of its node",
+    "GradientHead.weighted": "0",
+    "GradientHead.source": "in lists to the host: node of the bag; else ignored",
+    "gradient": "1: the gradient of the bag follows its rows, two float32 per word",
     "GradientRecord.kind": "RecordKind: KEY or KEY_END; EMPTY ends the step",
     "SampleRecord.kind": "RecordKind: SAMPLE",
     "StepRecord.kind": "StepKind",
@@ -161,6 +165,8 @@ class Packet(NamedTuple):
 _VECTORS = "the vectors, float32, back to back; vectors of 4 or 8 values share beats"
 _BAGS = ("rows and weights of the bag; bags follow each other; a bag is whole in its packet; count "
          "is the number of words of 64 bits")
+_GRADIENTS = ("rows and gradient of the bag; bags follow each other; a bag is whole in its packet; "
+              "count is the number of words of 64 bits")
 _VALUES = "a beat of float32 for each record; vectors of 4 or 8 values share beats"
 
 PACKETS = {
@@ -184,6 +190,7 @@ PACKETS = {
                                  f"{_VECTORS}"),
     Opcode.GRADIENTS: Packet("host to NIC", "GradientRecord", "a vector for each bag, as above",
                              True),
+    Opcode.BAG_GRADIENTS: Packet("host to NIC", "GradientHead", _GRADIENTS, True),
     Opcode.RETURNED: Packet("host to NIC", "PartialRecord", _VALUES, True),
     Opcode.STATES: Packet("host to NIC", "StateRecord", "", True),
     Opcode.WRITTEN: Packet("host to NIC", "StepRecord", "", True),
@@ -223,7 +230,7 @@ TASKS = {
     (Opcode.LOOKUP_REQUESTS,): "send GPU_VECTORS for each record (tag: `landing`), in any order. "
                                "If the header has an address, write the whole packet there",
     (Opcode.BAG_LISTS,): "send GPU_BAGS for each bag (tag: `landing`), the sum of its rows in "
-                         "order",
+                         "order. A bag with a gradient (GradientHead) has no answer",
     (Opcode.READ_ROWS,): "send GPU_VECTORS for each record (tag: `tag`), in any order",
     (Opcode.DENSE_REQUESTS,): "send DENSE_VECTORS (tag: `landing`)",
     (Opcode.STEP_OPEN,): "send it before the queries of a step, with completions",
@@ -236,13 +243,14 @@ TASKS = {
     (Opcode.POOLED, Opcode.RESULTS, Opcode.RESULT_PART, Opcode.INDICES, Opcode.ERRORS):
         "take the answer or the status; sample 0xFFFFFFFF: a message was dropped",
     (Opcode.CREDIT,): "take the credit of its header",
-    (Opcode.GRADIENTS, Opcode.RETURNED, Opcode.STATES, Opcode.WRITTEN): "send them in training",
+    (Opcode.GRADIENTS, Opcode.BAG_GRADIENTS, Opcode.RETURNED, Opcode.STATES, Opcode.WRITTEN):
+        "send them in training",
 }
 """Tasks of the host by opcode."""
 
 BOUNDS = {
     "payload beats of QUERIES, sent less the header's `credit`": "`config_query_beats`",
-    "payload beats of GRADIENTS and RETURNED, sent less the header's `acknowledge`":
+    "payload beats of GRADIENTS, BAG_GRADIENTS and RETURNED, sent less the header's `acknowledge`":
         "`config_gradient_beats` - `config_host_payload_beats` - 2",
     "payload beats of a packet":
         "1 to `config_host_payload_beats`; of QUERIES at most half of `config_query_beats`",

@@ -59,13 +59,16 @@ class BagCreditReturn(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.owed = owed = Ram(CREDIT_BITS, self._nodes, latency=0)
-        # A node is in the queue at most once for each quarter of its window in flight.
-        m.submodules.queue = queue = StreamFIFO(NODE_BITS, 4 * self._nodes, style="lutram")
+        # A node is in the queue at most once: its record carries the credit of the cycle in which
+        # it leaves.
+        m.submodules.queue = queue = StreamFIFO(NODE_BITS, max(2, self._nodes), style="lutram")
+        queued = Signal(self._nodes)
         address, swept = sweep(m, self._nodes)
         come, quarter, due, record = Signal(), Signal(CREDIT_BITS), Signal(), Signal(StepRecord)
         m.d.sync += quarter.eq(Mux(self.window < 8, 1, self.window >> 2))
         m.d.comb += [
-            come.eq(self.freed.valid & self.counted), due.eq(owed.read_data + 1 >= quarter),
+            come.eq(self.freed.valid & self.counted),
+            due.eq((owed.read_data + 1 >= quarter) & ~queued.bit_select(self.freed.node, 1)),
             owed.read_en.eq(1), owed.read_addr.eq(self.freed.node),
             owed.write_en.eq(come | ~swept), owed.write_addr.eq(Mux(
                 swept, self.freed.node, address)),
@@ -77,6 +80,10 @@ class BagCreditReturn(wiring.Component):
             self.o.payload.destination.eq(queue.o.payload), self.o.payload.step.eq(self.step),
             self.o.payload.record.eq(record), self.idle.eq(swept & queue.idle),
         ]
+        with m.If(queue.i.valid):
+            m.d.sync += queued.bit_select(self.freed.node, 1).eq(1)
+        with m.If(self.o.valid & self.o.ready):
+            m.d.sync += queued.bit_select(queue.o.payload, 1).eq(0)
         count(m, self.counters, credits=self.o.valid & self.o.ready)
         return m
 
