@@ -13,7 +13,7 @@ import pytest
 from amaranth.hdl import Signal, Value
 from amaranth.lib import stream, wiring
 
-from rtl.bags import BagLanding, BagReceiver, LostBags, OwnerPlaces
+from rtl.bags import BagGradients, BagLanding, BagReceiver, LostBags, OwnerPlaces
 from rtl.cache import LocalCache, RemoteCache
 from rtl.cache.cache import EmbeddingCache
 from rtl.cache.lost_misses import LostMisses
@@ -64,6 +64,7 @@ BLOCKS = {
     "step_counter.steps": (StepCounter, CONFIG.nodes), "row_updater.vectors": (RowUpdater, CONFIG),
     "row_updater.states": (RowUpdater, CONFIG), "bag_receiver.i": (BagReceiver, BAGS),
     "bag_landing.vectors": (BagLanding, BAGS), "owner_places.vectors": (OwnerPlaces, BAGS),
+    "bag_gradients.i": (BagGradients, BAGS.with_fields(training=True)),
 }
 """The blocks of the inputs that never wait, and their constructors."""
 
@@ -111,7 +112,7 @@ def test_a_link_too_many_is_found(monkeypatch):
 
 def test_the_training_path_has_all_streams():
     """Every stream of a block of the path, and no other stream, is an end of a link."""
-    path = TrainingPath(CONFIG)
+    path = TrainingPath(CONFIG.with_fields(owner_bags=16))
     blocks = {**path._blocks, "receiver": path._receiver, "departure": path._departure}
     found = {"source": set(), "target": set()}
     for name, block in blocks.items():

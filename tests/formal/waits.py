@@ -32,7 +32,7 @@ TAKEN = dict.fromkeys((
     "lookup_receiver.i", "remote_cache.fills", "local_cache.fills", "dedupe.fills",
     "query_checker.i", "dense_ring.vectors", "receiver.i", "partial_receiver.i",
     "returned_receiver.i", "step_counter.steps", "row_updater.vectors", "row_updater.states",
-    "bag_receiver.i", "bag_landing.vectors", "owner_places.vectors"),
+    "bag_receiver.i", "bag_landing.vectors", "owner_places.vectors", "bag_gradients.i"),
     Contract("takes what comes, whatever else stands still", "test_waits"))
 """Inputs that wait for no other stream."""
 
@@ -82,6 +82,9 @@ INNER = (
 """Streams within :class:`rtl.training.TrainingPath`, between its blocks. The two return paths of
 spilled beats leave ``returned_receiver`` by its single output (:data:`_RETURNED`)."""
 
+_BAG_INNER = (Link("bag_ends.o", "departure.reports.3"),)
+"""The END to the host of a step's bags of gradients."""
+
 _RETURNED = (Link("returned_receiver.o", "local_source.returned"),
              Link("returned_receiver.o", "global_source.returned"))
 
@@ -90,6 +93,8 @@ _PORTS = {
     "written": "rows_written.i", "partials": "partial_receiver.i", "steps": "step_counter.steps",
     "updated": "row_updater.vectors", "refused": "receiver.refused",
     "lookups": "row_updater.lookups", "write": "row_updater.write",
+    "bags_sent": "gradient_sender.bags", "bags_arrived": "bag_arrivals.i",
+    "bags_refused": "refused_arbiter.i.2", "bag_credits": "departure.steps.2",
     **{name: f"departure.{name}" for name in (
         "net_headers", "net_payload", "host_headers", "host_payload")},
 }
@@ -128,6 +133,9 @@ WAITS = {
     "bag_packager.i": ("credit of bags",),
     "owner_places.foreign": ("vectors of bags of the GPU",),
     "owner_places.own": ("vectors of bags of the GPU",),
+    # Bags with gradients.
+    "refused_arbiter.i.2": ("receiver.refused",),
+    "gradient_sender.flushed": ("bags of gradients",),
 }
 """Arrivals that an input may wait for besides its block's outputs."""
 
@@ -154,13 +162,17 @@ ARRIVALS = {
                                        "host_rx"),
     "rows to be updated": ("row_updater.lookups", "local_cache.updated"),
     "states of rows": ("row_updater.state_requests", "host_rx"),
-    "rows written": ("departure.host_headers", "departure.host_payload", "host_rx"),
+    # The GPU waits for the gradients of the bags of a step.
+    "rows written": ("departure.host_headers", "departure.host_payload", "host_rx", "bag_check.o",
+                     "gradient_lists.o", "list_arbiter.o", "bag_lists.headers",
+                     "bag_lists.payload", "bag_ends.o"),
+    "bags of gradients": ("bag_gradients.o", "bag_gradients.sent", "bag_gradients.refused"),
     # All data of a step in the NICs, from its slots to its rows.
     "the step before": tuple(f"{where}{name}" for where in ("", "peer ") for name in (
         "host_rx", "slot of the open step", "hold_buffer.o", "receiver.o", "receiver.flush",
         "gradient_sender.remote", "gradient_sender.steps", "step_counter.complete",
         "global_reducer.flushed", "row_updater.done", "step_barrier.steps",
-        "step_barrier.reports")),
+        "step_barrier.reports", "bag_gradients.o", "bag_arbiter.o", "bag_check.o")),
     # A bag that has its id waits for no other id.
     "ids of bags": ("bag_sender.o", "peer bag_check.o", "peer owner_places.answers",
                     "peer bag_router.remote"),
@@ -168,7 +180,9 @@ ARRIVALS = {
                         "bag_router.local", "ids of bags"),
     "start of the bag": ("query_checker.o", "delivery.o", "dispatcher.bags"),
     # In the header of a packet of vectors: the last answer carries the last credit.
-    "credit of bags": ("peer bag_check.o", "peer owner_places.answers", "peer bag_router.remote"),
+    # For bags of gradients, it comes in a step record.
+    "credit of bags": ("peer bag_check.o", "peer owner_places.answers", "peer bag_router.remote",
+                       "peer bag_credit_return.o"),
     "vectors of bags of the GPU": ("owner_places.o", "bag_lists.headers", "bag_lists.payload",
                                    "host_rx", "owner_places.answers"),
     # The sums of a step are read out when no data of it is in flight in any local reduction.
@@ -222,7 +236,7 @@ def streams(training: bool, linked: bool, bags: bool) -> list[Link]:
 
     own = [link._replace(source=inner(link.source), target=inner(link.target))
            for link in links(training, linked, bags)]
-    return own + [*INNER, *_RETURNED] * training
+    return own + [*INNER, *_RETURNED] * training + [*_BAG_INNER] * (training and bags)
 
 
 def wait_graph(training: bool = True, linked: bool = True, bags: bool = True, *,

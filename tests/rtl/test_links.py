@@ -14,7 +14,7 @@ UNUSED = {"access_tap.o"}
 """The tap is not part of the NIC's data path."""
 
 OPTIONS = pytest.mark.parametrize(
-    "training, bags", [(False, False), (True, False), (False, True)])
+    "training, bags", [(False, False), (True, False), (False, True), (True, True)])
 
 
 def config_of(training: bool, bags: bool) -> NicConfig:

@@ -52,9 +52,9 @@ def test_bounds():
     words = given.words
     assert [int(head) >> GradientHead["gradient"].offset & 1 for head in words[given.places]] == [
         1, 1, 1]
-    with pytest.raises(ValueError, match="words, but .* are left"):
+    with pytest.raises(ValueError, match=r"words, but .* are left"):
         split_lists(words[:-1], 16)
     given.bags.landings[1] = 1 << 16
     with pytest.raises(ValueError, match="samples of a node's share must be at most 65536 in "
-                                         "training with tables that pool at their owner, not 65537"):
+                       "training with tables that pool at their owner, not 65537"):
         gradient_bag_packets(given, node=0, step=0, payload_beats=22)
