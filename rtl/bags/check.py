@@ -173,7 +173,8 @@ class BagCheck(wiring.Component):
         # Of the last segment: its bag goes on; a row of its bag is bad.
         goes_on, spoiled, bad = Signal(), Signal(reset_less=True), Signal()
         of_pool = found.refused & (found.status == Status.KIND)
-        owned = ~found.refused & (~found.own if self._outward else found.own)
+        mine, stray = (~found.own, found.own) if self._outward else (found.own, ~found.own)
+        owned = ~found.refused & mine
         m.d.comb += [
             bad.eq(bad_row | (spoiled & ~item.segment.head)), queue.i.valid.eq(split.o.valid),
             judged.owned.segment.eq(item.segment),
@@ -182,7 +183,7 @@ class BagCheck(wiring.Component):
             judged.keys.eq(found.key.row), judged.unfinished.eq(item.segment.head & goes_on),
             judged.wrong.eq(~owned | item.bad_length | bad),
             # In the order of the counters.
-            judged.reasons.eq(Cat(found.refused & ~of_pool, of_pool, ~found.refused & ~owned,
+            judged.reasons.eq(Cat(found.refused & ~of_pool, of_pool, ~found.refused & stray,
                                   owned & item.bad_length, owned & ~item.bad_length)),
         ]
         if self._trains:

@@ -266,7 +266,8 @@ class FrameCheck(wiring.Component):
         for name, reason in reasons:
             verdict[name] = verdict[name] | (reason & ~earlier)
             earlier = earlier | reason
-        checked, paid = Signal(self.o.shape(), reset_less=True), head2.values | head2.uncounted
+        checked = Signal(self.o.shape(), reset_less=True)
+        paid = head2.values | head2.uncounted
         m.d.sync += [
             checked.first.eq(stage2.first), checked.last.eq(stage2.last),
             checked.data.eq(stage2.data), checked.beats.eq(beats2), checked.drop.eq(earlier),

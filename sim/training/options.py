@@ -179,4 +179,5 @@ class TrainOptions:
                 "samples": asked.sample_count,
                 "gradient_partials": partials,
                 "nodes": asked.nodes if partials == "rounded" else None,
-                **({"in_order": list(in_order)} if in_order else {})}
+                # None, as in a checkpoint without this value.
+                "in_order": list(in_order) or None}

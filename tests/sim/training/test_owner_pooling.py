@@ -25,8 +25,9 @@ def weights(path: str, **given) -> str:
     return trained(path, fidelity="model", **WHOLE | given)[0]["weights_sha256"]
 
 
-@pytest.mark.parametrize("given", [{}, {"optimizer": "rowwise-adagrad", "learning_rate": 0.2}],
-                         ids=["sgd", "adagrad"])
+@pytest.mark.parametrize("given", [
+    {"learning_rate": 4.0}, {"optimizer": "rowwise-adagrad", "learning_rate": 0.2}],
+    ids=["sgd", "adagrad"])
 def test_the_reference_does_not_depend_on_nodes(path, tmp_path, given):
     chosen = tmp_path / "pool.toml"
     chosen.write_text("owner = [1, 2]\n")
