@@ -50,7 +50,7 @@ def _cause(row: Mapping) -> str:
     if name != "nic":
         return f"the bottleneck of EN is {name}, which a NIC does not relieve"
     more = own["network_bytes_per_sample"] > 1.1 * base["network_bytes_per_sample"]
-    pooled = any(table["pool"] == "owner" for table in own["tables"] or ())
+    pooled = any(table["pool"] == "owner" for table in own.get("tables") or ())
     if more and not pooled:
         return ("the bottleneck is the NIC, because it looks up and sends a vector for each row "
                 f"where {BASE} sends a pooled vector for each bag")
