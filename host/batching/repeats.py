@@ -1,5 +1,5 @@
-"""Bags that repeat in a share: equal bags of a table, with the same number and order of keys, and the
-same bits of every weight."""
+"""Bags that repeat in a share: equal bags of a table, with the same number and order of keys, and
+the same bits of every weight."""
 
 import numpy as np
 

@@ -8,9 +8,9 @@ each column. With probability ``noise`` a column is drawn independently instead,
 an entity are similar but not equal. Clusters, entities and values have Zipf-Mandelbrot popularity,
 ``P(rank x) ~ (x + shift)^-exponent``. A fraction ``missing`` of the values of every large column is
 a fixed value. Columns of up to 1,000 rows and larger columns have separate parameters. Every draw
-is a hash of (seed, kind of draw, subject). Weights of keys are uniform between 0 and 2. Sample i therefore does not depend on earlier samples,
+is a hash of (seed, kind of draw, subject). Sample i therefore does not depend on earlier samples,
 and memory is limited to a chunk. If the model has bags, their lengths are uniform, and an entity
-has as many values in a column as the bag has keys.
+has as many values in a column as the bag has keys. Weights of keys are uniform between 0 and 2.
 
 The parameters are fitted to real samples of Criteo Kaggle and Avazu: every share of key uses is
 within 7 % of the measured share, and the savings of greedy selection are within 4 points. Labels

@@ -220,7 +220,7 @@ def choose_pools(foreign: ForeignBags, wire: Wire, obstacles: Sequence[str | Non
 
     obstacles: :func:`pool_obstacles`; a table with an obstacle stays at the requester.
     sets, ways: size of a node's remote cache, see :meth:`ForeignBags.missed_rows`.
-    needed: tables that pool at their owner whatever the bytes, bool ``[tables]``; None for no table.
+    needed: tables that pool at their owner for any bytes, bool ``[tables]``; None for no table.
     """
     free = np.array([obstacle is None for obstacle in obstacles])
     at_owner = wire.owner_bytes(foreign.bags, foreign.words) + wire.header_bytes(

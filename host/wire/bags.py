@@ -166,8 +166,9 @@ def bag_queries(samples: Samples, first_sample: int, owner_pooled: np.ndarray,
     """Return the query words of ``samples``, and the places of their items: uint64, int64.
 
     A sample is a head and its slots in order. A bag of an owner-pooled table is a single slot: a
-    `QueryBag`, the rows, and the weights of a weighted bag. Other slots are as in :func:`host.wire.packets.query_records`. A packet
-    may begin at any item: a head, a record or a bag.
+    `QueryBag`, the rows, and the weights of a weighted bag. Other slots are as in
+    :func:`host.wire.packets.query_records`. A packet may begin at any item: a head, a record or a
+    bag.
 
     owner_pooled: rows of each owner-pooled table by its number, 0 for other tables: int64
     ``[tables]``. sent: as of :func:`host.wire.packets.query_records`. weighted: whether the bags of
