@@ -354,4 +354,4 @@ def test_other_commands_reject_weights(tmp_path):
     with pytest.raises(ValueError, match="weighted of table 2 must be false in training"):
         Training(TrainOptions.of(config="tiny", model=model, samples=8, mini_batch=8))
     with pytest.raises(ValueError, match="weighted of table 2 must be false in comparisons"):
-        trace_of(Point.named("bl", {"dataset": model, "samples": 8}).workload)
+        trace_of(Point.named("bl-tuned", {"dataset": model, "samples": 8}).workload)
