@@ -41,7 +41,8 @@ def bag_blocks(config: NicConfig) -> dict[str, wiring.Component]:
     """Return the blocks of owner-pooled bags by name."""
     return {
         "bag_sender": BagSender(), "bag_landing": BagLanding(config),
-        "bag_packager": BagPackager(config.nodes, config.net_payload_beats, Opcode.BAGS, True),
+        "bag_packager": BagPackager(config.nodes, config.net_payload_beats, Opcode.BAGS, True,
+                                    pauses=True),
         "bag_receiver": BagReceiver(config), "bag_check": BagCheck(config),
         "owner_places": OwnerPlaces(config, own=True),
         "bag_lists": BagPackager(1, config.net_payload_beats, Opcode.BAG_LISTS, False, buffers=4,
@@ -65,13 +66,14 @@ def bag_credits(config: NicConfig) -> CreditCounter:
 def connect_bags(m: Module, config: NicConfig, blocks: SimpleNamespace,
                  credits: CreditCounter) -> None:
     """Connect the signals of the bags' blocks, besides their streams."""
-    asked = blocks.owner_places.o
+    asked, reserved = blocks.owner_places.o, blocks.dispatcher.reserve
     for port, name in enumerate(_READERS):
         packager = getattr(blocks, name)
         m.d.comb += [credits.node[port].eq(packager.credit_node),
                      packager.credit.eq(credits.value[port])]
     m.d.comb += [
         credits.freed.eq(blocks.bag_check.freed),
+        blocks.bag_packager.moving.eq(reserved.valid & reserved.ready),
         blocks.bag_packager.credit_in.eq(
             blocks.link_bag_credits.credit if config.link else blocks.net_parser.bag_credit),
         blocks.bag_lists.credit.eq(blocks.query_checker.consumed),

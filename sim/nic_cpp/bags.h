@@ -38,17 +38,23 @@ class BagPool : public PoolOf<BagPool, OutgoingSegment> {
 public:
     uint64_t segments = 0, bags = 0, keys = 0;
     uint32_t batch = ~0u;
+    uint32_t ages = 1;  // a packet closes after so many timeouts
 
     void init(Clock* clock, Packets* packets, Segments* given, uint32_t opcode,
               uint32_t destinations, uint32_t buffers) {
         PoolOf::init(clock, packets, opcode, destinations, buffers);
         given_ = given;
     }
+    // The source of the bags moves.
+    void moving() { placed_ = clock_->now; }
 
 private:
     friend PoolOf<BagPool, OutgoingSegment>;
     static constexpr uint32_t SHORTEST = 2;
 
+    Cycle expires(Cycle opened) const {
+        return std::min(placed_ + timeout, opened + Cycle(ages) * timeout);
+    }
     bool splits(const OutgoingSegment& item, const Packet& packet) {
         if (!item.segment->head) return false;
         const bool other = packet.step != item.step;

@@ -506,6 +506,7 @@ private:
         const uint32_t place = hold.next_landing();
         hold.reserve({slot.sample, slot.step, slot.kind == record::EMPTY, slot.kind != record::KEY,
                       slot.last});
+        if (config.owner_bags) bags.pool.moving();
         if (key) {
             way.push({slot.key, slot.hash,
                       {place, uint16_t(mine ? config.node : slot.owner), slot.step}});
