@@ -23,10 +23,10 @@ class BagPool(PacketPool):
     * before a bag of another step, or that does not fit, which costs a cycle;
     * with the segment that ends a bag, if fewer than 2 words are left or ``batch`` bags are inside;
     * when its first segment is ``timeout`` cycles old, as in :class:`rtl.network.PacketPool`;
-    * with ``pauses`` instead: when there was no segment and no ``moving`` for ``timeout`` cycles,
+    * with ``pauses`` instead: when there was no segment and no ``active`` for ``timeout`` cycles,
       or when its first segment is :attr:`AGES` times as old.
 
-    With ``pauses``, packets fill while the source moves, and leave soon after it stops. The timers
+    With ``pauses``, packets fill while the source is active, and leave soon afterwards. The timers
     are those of interrupt moderation (Intel 82583V datasheet, 7.1.9: RDTR and RADV).
 
     Parameters
@@ -47,7 +47,7 @@ class BagPool(PacketPool):
     unit: number of the bag in its buffer, at its head.
     limit: words of a packet; a change applies to the next bag.
     batch: bags that close a packet, 0 counts as 1; with ``most_bags``.
-    moving: event: the source of the bags moves; with ``pauses``.
+    active: the source of the bags has more to send; with ``pauses``.
     closed: ``units`` are bags, ``positions`` are words.
     stepped: event: a buffer closes before the bag inside.
     outgrown: with ``stepped``: the step of the bag is that of the buffer, the bag does not fit.
@@ -66,7 +66,7 @@ class BagPool(PacketPool):
             destinations, buffers, words, match_step=True, kept=("head", "size", "words"),
             head=In(1), size=In(range(RECORDS_PER_BEAT + 1)), words=In(range(words + 1)),
             outgrown=Out(1), **({"batch": In(16)} if most_bags else {}),
-            **({"moving": In(1)} if pauses else {}))
+            **({"active": In(1)} if pauses else {}))
 
     def _position(self, m, item, positions):
         following = Signal.like(positions, reset_less=True)
@@ -82,7 +82,7 @@ class BagPool(PacketPool):
         if not self._pauses:
             return super()._expires(m, age)
         quiet = Signal.like(self.timeout, reset_less=True)
-        with m.If(self.ready | self.moving):
+        with m.If(self.ready | self.active):
             m.d.sync += quiet.eq(1)
         with m.Elif(~quiet.all()):
             m.d.sync += quiet.eq(quiet + 1)

@@ -45,8 +45,8 @@ public:
         PoolOf::init(clock, packets, opcode, destinations, buffers);
         given_ = given;
     }
-    // The source of the bags moves.
-    void moving() { placed_ = clock_->now; }
+    // The source of the bags has more to send.
+    void active() { placed_ = clock_->now; }
 
 private:
     friend PoolOf<BagPool, OutgoingSegment>;

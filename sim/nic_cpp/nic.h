@@ -495,6 +495,7 @@ private:
     }
     void dispatch() {
         if (!dispatch_.head.has()) return;
+        if (config.owner_bags) bags.pool.active();
         const Slot& slot = dispatch_.head.front();
         const bool bag = slot.bag, key = slot.kind != record::EMPTY && !bag;
         const bool mine = slot.owner == config.node;
@@ -506,7 +507,6 @@ private:
         const uint32_t place = hold.next_landing();
         hold.reserve({slot.sample, slot.step, slot.kind == record::EMPTY, slot.kind != record::KEY,
                       slot.last});
-        if (config.owner_bags) bags.pool.moving();
         if (key) {
             way.push({slot.key, slot.hash,
                       {place, uint16_t(mine ? config.node : slot.owner), slot.step}});

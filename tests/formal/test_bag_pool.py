@@ -94,10 +94,10 @@ def pooled(*edits: tuple[str, str], batched: bool = False) -> Bench:
         for buffer in buffers)))
     bench.always("outgrown", ~dut.outgrown | dut.stepped)
 
-    # Cycles since the source moved; whether they reached the timeout while a buffer was open.
+    # Cycles since the source was active; whether they reached the timeout while a buffer was open.
     pause, paused = Signal(4, init=15), Signal(BUFFERS)
-    m.d.comb += dut.moving.eq(bench.free(name="moves"))
-    with m.If(dut.ready | dut.moving):
+    m.d.comb += dut.active.eq(bench.free(name="active"))
+    with m.If(dut.ready | dut.active):
         m.d.sync += pause.eq(1)
     with m.Elif(~pause.all()):
         m.d.sync += pause.eq(pause + 1)
@@ -181,7 +181,7 @@ def test_a_buffer_is_used_again():
     ("full", True, "bags >= last, bags > last", "bags > last, bags > last"),
     ("full", True, "alone |= last == 0", "alone |= 0"),
     ("for_a_reason_0", False, "(quiet >= self.timeout)", "(age >= self.timeout)"),
-    ("for_a_reason_0", False, "self.ready | self.moving", "self.ready"),
+    ("for_a_reason_0", False, "self.ready | self.active", "self.ready"),
     ("for_a_reason_0", False, "(age >= self.timeout << exact_log2(self.AGES))", "(age != 0)"),
 ], ids=["on-the-head", "on-each-other", "words-of-a-segment", "over-the-limit", "never-full",
         "counted-again", "too-long", "too-long-later", "any-step", "wrong-reason", "not-alone",

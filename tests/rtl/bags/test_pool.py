@@ -129,12 +129,12 @@ def test_old_packets_close(destinations, timeout):
     assert min(late) >= 1 and min(late) <= 2 * period and max(late) <= 2 * period + 160
 
 
-@pytest.mark.parametrize("gap, moving, at_age", [
+@pytest.mark.parametrize("gap, active, at_age", [
     (5, False, True), (9, False, True), (23, False, False), (23, True, True)])
-def test_packets_fill_while_the_source_moves(gap, moving, at_age):
-    """Bags to two destinations follow each other ``gap`` cycles apart, with other slots between
-    them if ``moving``. Without a pause, a packet closes at its age; after the last bag, both close at the
-    timeout."""
+def test_packets_fill_while_the_source_is_active(gap, active, at_age):
+    """Bags to two destinations follow each other ``gap`` cycles apart, with an ``active`` source
+    between them. A packet closes at its age, and without a bag or an active source at the timeout.
+    """
     timeout, bags, ages = 10, 60, 8
     dut, opened, last, late, counts = variant(BagPool, ("AGES = 64", f"AGES = {ages}"))(
         2, 6, 512, pauses=True), {}, 0, [], []
@@ -149,13 +149,14 @@ def test_packets_fill_while_the_source_moves(gap, moving, at_age):
             number, phase = divmod(cycle, gap)
             ctx.set(dut.valid, phase == 0 and number < bags)
             ctx.set(dut.destination, number % 2)
-            ctx.set(dut.moving, moving and phase % 8 == 4 and number < bags)
+            acts = active and phase % 8 == 4 and number < bags
+            ctx.set(dut.active, acts)
             ctx.set(dut.time, cycle)
             _, _, ready, goes, packet = await ctx.tick().sample(
                 dut.ready, dut.closed.valid, dut.closed.payload)
             if ready:
                 opened.setdefault(number % 2, cycle)
-            if ready or moving and phase % 8 == 4 and number < bags:
+            if ready or acts:
                 last = cycle
             ctx.set(dut.freed, {"valid": goes, "buffer": packet.buffer})
             if goes:
