@@ -45,15 +45,19 @@ public:
         PoolOf::init(clock, packets, opcode, destinations, buffers);
         given_ = given;
     }
-    // The source of the bags has more to send.
-    void active() { placed_ = clock_->now; }
+    // The source of the bags has more to send; it `waits` until another part moves.
+    void active(bool waits) {
+        placed_ = clock_->now;
+        waits_ = waits;
+    }
 
 private:
     friend PoolOf<BagPool, OutgoingSegment>;
     static constexpr uint32_t SHORTEST = 2;
 
     Cycle expires(Cycle opened) const {
-        return std::min(placed_ + timeout, opened + Cycle(ages) * timeout);
+        const Cycle age = opened + Cycle(ages) * timeout;
+        return waits_ && timeout > 1 ? age : std::min(placed_ + timeout, age);
     }
     bool splits(const OutgoingSegment& item, const Packet& packet) {
         if (!item.segment->head) return false;
@@ -86,6 +90,7 @@ private:
     }
 
     Segments* given_ = nullptr;
+    bool waits_ = false;
 };
 
 // rtl.bags.landing: ids of bags that wait for vectors, and the vectors on the way to their places.
