@@ -14,6 +14,7 @@ from host.dlrm.row_store import RowStore
 from host.dlrm.rows import row_values
 from host.model import Model
 from host.placement.shard import ShardPlan
+from host.samples import KEY_ROW_BITS
 from host.timing.gpu import GpuProfile
 from host.timing.network import Network
 from host.timing.pcie import PcieProfile
@@ -118,7 +119,8 @@ class Backend:
                                 events, send)
 
         return Node(number, engine, config, store_answers(rows, number, payload),
-                    rows.model.width, pcie, gpu, 1, training=training, delivery=delivery)
+                    rows.model.width, pcie, gpu, 1, training=training, delivery=delivery,
+                    read=lambda tables, numbers: rows.read(tables << KEY_ROW_BITS | numbers)[0])
 
     def exchange_between(self, nodes: Sequence[ClusterNode], network: Network) -> FrameExchange:
         """Return the exchange that carries frames between ``nodes``."""

@@ -18,7 +18,7 @@ from rtl.config import preset
 from rtl.formats import PoolPlace
 from sim.evaluation.point import Point
 from sim.evaluation.trace import trace_of
-from sim.job.fit import check_pools, config_to_build
+from sim.job.fit import config_to_build
 from sim.job.inputs import SampleSource, holdable
 from sim.job.options import RunOptions
 from sim.job.pools import (
@@ -36,6 +36,7 @@ from sim.nic.build import register_values
 from sim.node.delivery import Delivery
 from sim.offline.plan import plan
 from sim.run.run import Run
+from sim.training.cluster import training_config
 from sim.training.options import TrainOptions
 from sim.training.train import Training
 
@@ -204,19 +205,16 @@ def test_names_of_tables(tmp_path):
 @pytest.mark.parametrize(("make", "message"), [
     (lambda: Workload(pool="both"), "pool must be requester, owner, auto or a TOML file, "
      "not 'both'"),
-    (lambda: TrainOptions.of(pool="owner"), "pool must be requester in training, not 'owner'"),
-    (lambda: check_pools(TINY.with_fields(training=True), ALL_OWNER),
-     "training must be false for tables that pool at their owner, not true: use pool requester"),
+    (lambda: TrainOptions.of(update="cpu"), "update must be one of gpu, nic, not 'cpu'"),
+    (lambda: training_config(TINY, MODEL, Runtime(overtake=True), Workload(), ALL_OWNER),
+     "overtake must be false for tables that pool at their owner, not true: GPUs pool their own "
+     "bags when a step begins"),
     (lambda: config_to_build(TINY, MODEL, Runtime(), Workload(settings=("owner_bags=0",)),
                              ALL_OWNER),
      "owner_bags must be above 0 for tables that pool at their owner, not 0")])
 def test_unsupported_settings_are_rejected(make, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         make()
-
-
-def test_settings_without_owner_pooled_tables_are_accepted():
-    check_pools(TINY.with_fields(link=True), PLAN)
 
 
 def test_the_nic_has_places_for_bags_if_tables_pool_at_their_owner():
