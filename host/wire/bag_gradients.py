@@ -79,8 +79,8 @@ def split_lists(words: np.ndarray, dimension: int) -> tuple[np.ndarray, BagGradi
     """
     fields, each = record_fields(GradientHead, words), dimension // 2
     marked = fields["gradient"].astype(bool)
-    sizes = (1 + words_of(fields["keys"].astype(np.int64), fields["wide"].astype(np.int64), 0)
-             + each * marked)
+    sizes = 1 + each * marked + words_of(*(
+        fields[name].astype(np.int64) for name in ("keys", "wide", "weighted")))
     heads, at = [], 0
     while at < len(words):
         heads.append(at)

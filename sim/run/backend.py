@@ -2,8 +2,8 @@
 
 The Python implementations (:mod:`sim.node`, :mod:`sim.cluster`, :mod:`host.dlrm`) are the
 reference; both give the same bits and cycles. Python is used with Amaranth's simulator, which needs
-no compiler, and for special behaviour: a traced NIC, a silent host or GPU, repeated bags,
-training, a test.
+no compiler, and for special behaviour: a traced NIC, a silent host or GPU, repeated bags, bags with
+weights, training, a test.
 """
 
 from collections.abc import Callable, Sequence
@@ -87,7 +87,8 @@ class Backend:
         # Compiled hosts pool all own bags alike.
         uneven = delivery.plan is not None and delivery.plan.means.any()
         if (self.compiled_hosts and self.rows is None and not uneven
-                and not workload.fault_plan.silences and workload.repeats == "send"):
+                and not workload.fault_plan.silences and workload.repeats == "send"
+                and not model.weighted_tables):
             if isinstance(engine, ModelEngine):
                 return ModelNode(number, engine, config, model.width, *rest, delivery)
             if isinstance(engine, CompiledEngine) and engine.drivable:

@@ -62,6 +62,8 @@ def _check_gradients(batch: MiniBatch, model: Model, config: NicConfig,
                      in_order: Sequence[int]) -> None:
     """Raise ``ValueError`` if a bag of a table in ``in_order`` does not fit a packet with its
     gradient."""
+    if in_order and batch.samples.weights is not None:
+        raise ValueError("update must be nic for weighted bags, not 'gpu'")
     left = config.bag_words - 1 - model.width // 2
     for table in in_order:
         keys = int(batch.samples.bag_lengths[:, table].max(initial=0))

@@ -76,6 +76,9 @@ class Training:
         source = SampleSource.of(workload)
         self.runtime, self.model = self.runtime.with_model(source.model)
         self._source = source.with_model(self.model)
+        if self.model.weighted_tables:
+            raise ValueError(f"weighted of table {self.model.weighted_tables[0]} must be false in "
+                             f"training, not true: NICs do not weight gradients")
         if self.model.padding and optimizer.name != "sgd":
             raise ValueError(f"optimizer must be sgd for padded vectors, not "
                              f"{optimizer.name!r}: a NIC averages squares over the padding too")
