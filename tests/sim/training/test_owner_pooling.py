@@ -57,6 +57,20 @@ def test_a_checkpoint_keeps_the_order_of_sums(path, tmp_path):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("given", [
+    {"nodes": 1}, {"nodes": 2, "learning_rate": 4.0}, {"nodes": 4, "optimizer": "rowwise-adagrad"}],
+    ids=str)
+def test_gpus_sum_in_order(path, given):
+    """The weights are those of the reference, and each bag's gradient travels once."""
+    result, _ = trained(path, **{"nic": BAGS, "pool": "owner"} | WHOLE | given)
+    rule = {name: given[name] for name in ("optimizer", "learning_rate") if name in given}
+    assert result["weights_sha256"] == weights(path, pool="owner", **rule)
+    sent, came = (sum(node[name] for node in result["counters"])
+                  for name in ("bag_gradients.bags", "gradient_lists.gradients"))
+    assert sent == came and (sent > 0) == (given["nodes"] > 1)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("given", [
     {"nodes": 1}, {"nodes": 2}, {"nodes": 4, "optimizer": "rowwise-adagrad"},
     {"nodes": 3, "nic": (*BAGS, "link=true"), "faults": EVERYTHING.format(rate=0.01)},
     {"settings": ("deliver=unique", "completions=true")}], ids=str)
