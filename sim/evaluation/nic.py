@@ -177,8 +177,8 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     gathered, delivered = gathered / cluster.gpus_per_nic, delivered / cluster.gpus_per_nic
     # One thread makes the calls, which limits their number.
     launches = gathers + pooled[0] if called else 0.0
-    if gpu.call_us:
-        launches = min(launches, interval / gpu.call_us) * cluster.gpus_per_nic
+    if gpu.apart_us:
+        launches = min(launches, interval / gpu.apart_us) * cluster.gpus_per_nic
     times, own = [], _own_counts(point, trace, interacts)
     for number in range(first, first + count):
         phases = alone.records[number].phases(alone.one_way)
@@ -254,7 +254,8 @@ def _answering(point: Fields, nics: Nics, devices: Devices) -> tuple[GpuProfile,
     if point.system.persistent_gather:  # the kernel polls for lists and never ends
         return replace(gpu, launch_us=gpu.poll_us, kernel_us=0.0), False
     # A driver that waits launches in one call for all lists that arrive meanwhile.
-    return replace(gpu, call_us=max(devices.software.launch_call_us, point.system.pace_us)), True
+    return replace(gpu, call_us=devices.software.launch_call_us,
+                   pace_us=point.system.pace_us), True
 
 
 def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: GpuProfile,
