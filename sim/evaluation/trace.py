@@ -29,7 +29,8 @@ mini-batches, because the interval is measured between the two halves."""
 
 _SETTLED, _SETTLED_KEYS = 8, 400_000
 """Mini-batches of a busy run's warm-up per mini-batch in flight, and their keys, at most. All nodes
-begin at once, and NICs keep this rhythm for up to about 90 mini-batches of 128 samples."""
+begin at once, and NICs keep this rhythm for up to about 90 mini-batches of 128 samples. At least
+one: counts begin and end with mini-batches in flight."""
 
 LEAST_BUSY, LEAST_BUSY_POOLED = 4, 8
 """Least mini-batches of a busy run that are measured: without, and with tables that pool at their
@@ -214,7 +215,7 @@ def busy_trace(trace: Trace, least: int = LEAST_BUSY) -> tuple[Trace, int]:
     found = trace
     if not trace.only:
         keys = sum(len(batch.samples.keys) for batch in trace.batches) // len(trace.batches)
-        settled = min(_SETTLED * in_flight, _SETTLED_KEYS // max(1, keys))
+        settled = max(1, min(_SETTLED * in_flight, _SETTLED_KEYS // max(1, keys)))
         found = trace_of(replace(trace.of, warmup=max(trace.warmup, settled),
                                  measured=measured + in_flight))
         if trace.least_rows is not None:
