@@ -170,7 +170,7 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     ready = gpu.latency_us + late_us(share)
     gathers, gathered, delivered = (max(counts) / busy.mini_batches for counts in (
         busy.launches, busy.gathered, busy.delivered))
-    pooled = [max(counts) / busy.mini_batches for counts in (
+    pooled = [max(counts) / len(busy.records) for counts in (
         busy.pooled_launches, busy.pooled_rows, busy.pooled_bags)]
     sent = busy.traffic["total"]["bytes"] / busy.mini_batches / cluster.all_nics
     # Each GPU of a NIC has an equal part of its lists and results.
