@@ -102,13 +102,14 @@ class NicPart:
     def times_as_many(self, by: float) -> "NicPart":
         """Return the NICs for mini-batches of ``by`` times as many samples.
 
-        Times and counts grow in proportion once a share exceeds the tables of a NIC. Keys that
-        repeat between the smaller mini-batches count each time, which favours systems without NICs.
+        Counts and intervals grow in proportion once a share exceeds the tables of a NIC, and
+        latencies as of :meth:`host.systems.NicTimes.times_as_many`. Keys that repeat between the
+        smaller mini-batches count each time, which favours systems without NICs.
         """
         return replace(self, traffic=_multiplied(self.traffic, by),
                        saved_lookups=_multiplied(self.saved_lookups, by),
                        delivered=_multiplied(self.delivered, by),
-                       times=[type(each)(**_multiplied(vars(each), by)) for each in self.times])
+                       times=[each.times_as_many(by) for each in self.times])
 
 
 def _multiplied(value: Any, by: float) -> Any:
@@ -146,8 +147,8 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     if sizes:
         notes.append(f"NICs beyond preset {point.workload.preset}: {', '.join(sizes)}")
     if point.system.sampled is not None:
-        notes.append(f"NICs run {trace.mini_batch:,} samples of a mini-batch; times and bytes are "
-                     f"multiplied by {point.workload.samples / trace.mini_batch:g}")
+        notes.append(f"NICs run {trace.mini_batch:,} samples of a mini-batch; intervals and bytes "
+                     f"are multiplied by {point.workload.samples / trace.mini_batch:g}")
     if point.system.persistent_gather:
         notes.append("a persistent kernel gathers on the GPU")
     gpu, called = serving(point, nics, devices, trace.model)

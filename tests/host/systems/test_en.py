@@ -345,6 +345,20 @@ def test_a_kernel_pools_own_bags_and_copied_tables(interaction):
     assert own.us == d.gpu.kernels(gather(1000, 10, width, fused=True)).us
 
 
+def test_a_larger_mini_batch_takes_an_interval_for_each_further_part():
+    nic = replace(NIC, launches=3.0, pooled_rows=100.0, own_bags=7.0)
+    many = nic.times_as_many(4)
+    assert (many.interval_us, many.launches, many.pooled_rows, many.own_bags) == (24, 12, 400, 28)
+    assert many.service_us == pytest.approx(8.5 + 3 * 6)
+    assert list(many.phases) == list(nic.phases)
+    assert many.phases["embedding_lookup"] == pytest.approx(5 / 8.5 * many.service_us)
+    # Never longer than four alone, and nothing changes without a further part.
+    slow = replace(nic, interval_us=20.0).times_as_many(4)
+    assert slow.service_us == pytest.approx(4 * 8.5) and slow.interval_us == 80
+    assert nic.times_as_many(1) == nic
+    assert NicTimes().times_as_many(2) == NicTimes()
+
+
 def test_kernels_that_pool_bags_use_driver_gpu_and_link():
     nic = replace(NIC, launches=NIC.launches + 3, pooled_launches=3, pooled_rows=3000.0,
                   pooled_bags=30.0)
