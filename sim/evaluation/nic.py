@@ -19,10 +19,9 @@ from sim.evaluation.nic_run import NicRun, all_runs
 from sim.evaluation.pooling import segments_of, slots_of
 from sim.evaluation.store import Store
 from sim.evaluation.trace import (
-    LEAST_BUSY,
-    LEAST_BUSY_POOLED,
     Trace,
     busy_trace,
+    least_busy,
     nic_plan_of,
     of_trace,
     placement_of,
@@ -139,8 +138,9 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     """
     interacts = not point.workload.training and ("sc" in nics.parts or nics.on_card)
     count, cluster = len(trace.measured), point.cluster
+    share = int(np.ceil(trace.mini_batch / cluster.all_nics))
     long, many = (trace, 1) if point.workload.training else busy_trace(
-        trace, LEAST_BUSY_POOLED if point.system.owner_tables else LEAST_BUSY)
+        trace, least_busy(share, bool(point.system.owner_tables)))
     rows, notes = cache_rows(point, nics, trace)
     sizes = sizes_for(point, nics, trace, interacts)
     notes += [trace.model.padding] if trace.model.padding else []
@@ -155,7 +155,6 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     if cluster.all_nics > NicConfig.most_nodes:
         notes.append(f"{cluster.all_nics} NICs are above the {NicConfig.most_nodes} of the RTL")
 
-    share = int(np.ceil(trace.mini_batch / cluster.all_nics))
     late = replace(gpu, gemm_fraction=1.0,
                    float32_tflops=share * _operations(trace) / (late_us(share) * 1e6))
     wanted = [(gpu, False), (gpu, interacts), *([(late, True)] if interacts else [])]

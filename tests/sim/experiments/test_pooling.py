@@ -22,7 +22,7 @@ from sim.evaluation.placing import nic_us
 from sim.evaluation.point import Point
 from sim.evaluation.pooling import owner_tables, slots_of, tables_of
 from sim.evaluation.search import Site
-from sim.evaluation.trace import LEAST_BUSY_POOLED, busy_trace, plan_of
+from sim.evaluation.trace import busy_trace, least_busy, plan_of
 from sim.job.options import RunOptions
 
 BAGS = {"dataset": "multi_hot", "nodes": 4, "mini_batch": 64, "warmup": 2, "measured": 4,
@@ -111,7 +111,7 @@ def test_each_bag_counts_once_where_no_mini_batch_settles_the_nics(monkeypatch):
     monkeypatch.setattr(trace_module, "_SETTLED_KEYS", 0)
     site = Site.of(POINT.changed(warmup=0, mini_batch=256))
     times, plan = en_nic(site, POOLED).times[0], plan_of(POINT, site.trace)
-    busy, in_flight = busy_trace(site.trace, LEAST_BUSY_POOLED)
+    busy, in_flight = busy_trace(site.trace, least_busy(64, True))
     assert (busy.warmup, in_flight) == (1, 4)
     bags, rows = np.zeros(4), np.zeros(4)
     for batch in busy.batches:
