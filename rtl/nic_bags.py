@@ -41,7 +41,8 @@ def bag_blocks(config: NicConfig) -> dict[str, wiring.Component]:
     """Return the blocks of owner-pooled bags by name."""
     return {
         "bag_sender": BagSender(), "bag_landing": BagLanding(config),
-        "bag_packager": BagPackager(config.nodes, config.net_payload_beats, Opcode.BAGS, True),
+        "bag_packager": BagPackager(config.nodes, config.net_payload_beats, Opcode.BAGS, True,
+                                    pauses=True),
         "bag_receiver": BagReceiver(config), "bag_check": BagCheck(config),
         "owner_places": OwnerPlaces(config, own=True),
         "bag_lists": BagPackager(1, config.net_payload_beats, Opcode.BAG_LISTS, False, buffers=4,
@@ -72,6 +73,7 @@ def connect_bags(m: Module, config: NicConfig, blocks: SimpleNamespace,
                      packager.credit.eq(credits.value[port])]
     m.d.comb += [
         credits.freed.eq(blocks.bag_check.freed),
+        blocks.bag_packager.active.eq(blocks.dispatcher.active),
         blocks.bag_packager.credit_in.eq(
             blocks.link_bag_credits.credit if config.link else blocks.net_parser.bag_credit),
         blocks.bag_lists.credit.eq(blocks.query_checker.consumed),

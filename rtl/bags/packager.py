@@ -32,6 +32,7 @@ class BagPackager(Gateable, Packager):
     credited: beats need credit of their destination.
     buffers: packet buffers, by default 2 per destination, at least 4.
     most_bags: a packet has at most ``batch`` bags.
+    pauses: packets close in pauses.
 
     Ports
     -----
@@ -40,8 +41,8 @@ class BagPackager(Gateable, Packager):
     headers, payload: streams of :data:`rtl.formats.FrameInfo` and :data:`rtl.formats.RawBeat`, to a
         frame assembler; ``count`` is the number of words.
     batch: bags that close a packet (0 counts as 1); with ``most_bags``.
-    time, timeout: a packet closes when its first segment is ``timeout`` cycles old, at the end of a
-        bag.
+    time, timeout: when a packet closes, at the end of a bag, see :class:`rtl.bags.pool.BagPool`.
+    active: the source of the bags has more to send; with ``pauses``.
     window, credit_in, lost, credit_node, credit, next_node: see
         :class:`rtl.network.RecordPackager`.
     counters: ``segments``, ``bags`` and their ``keys`` taken; ``packets`` sent; cycles in which a
@@ -60,22 +61,24 @@ class BagPackager(Gateable, Packager):
             "fit, by step or by time-out")
 
     def __init__(self, destinations: int, max_beats: int, opcode: int, credited: bool, *,
-                 buffers: int | None = None, most_bags: bool = False):
+                 buffers: int | None = None, most_bags: bool = False, pauses: bool = False):
         self._check(destinations, max_beats, 1)
-        self._most_bags = most_bags
+        self._most_bags, self._pauses = most_bags, pauses
         super().__init__(
             OutgoingSegment, max_beats * RECORDS_PER_BEAT, destinations, max_beats, opcode,
             credited, buffers, items="segments", events=_EVENTS,
-            **({"batch": In(16)} if most_bags else {}))
+            **({"batch": In(16)} if most_bags else {}), **({"active": In(1)} if pauses else {}))
 
     def _make_pool(self):
-        return BagPool(self._destinations, self._buffers, self._units, most_bags=self._most_bags)
+        return BagPool(self._destinations, self._buffers, self._units, most_bags=self._most_bags,
+                       pauses=self._pauses)
 
     def _offer(self, pool, offered):
         segment = offered.segment
         return [pool.head.eq(segment.head), pool.last.eq(segment.tail), pool.size.eq(segment.size),
                 pool.words.eq(offered.words),
-                *([pool.batch.eq(self.batch)] if self._most_bags else [])]
+                *([pool.batch.eq(self.batch)] if self._most_bags else []),
+                *([pool.active.eq(self.active)] if self._pauses else [])]
 
     def _units_of(self, place):
         return place.positions

@@ -115,7 +115,9 @@ def _bag_controls(config: NicConfig):
            "beats of bags that may be in flight to one owner")
     yield ("bag_share", 16, share, 1, most,
            "beats of bags of one requester that may wait in this NIC")
-    yield "bag_timeout", 16, 64, 0, 0xFFFF, "cycles until an open packet of bags leaves"
+    yield ("bag_timeout", 16, 64, 0, 0xFFFF,
+           "cycles without a slot until open packets of bags leave; packets of 64 times this age "
+           "leave too")
     yield "bag_batch", 16, 64, 1, 0xFFFF, "bags per list to the host"
     yield ("pooling_by_table", 1, 0, 0, 1,
            "1: the bags of each table pool to their mean or sum, by its descriptor")

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -238,10 +238,14 @@ class PacketPool(wiring.Component):
         m.d.sync += age.eq(Mux(opening & (next_look == item.destination), 1,
                                self.time + 1 - ages.read_data))
         finds = Signal()
-        m.d.comb += finds.eq(~late & opened.bit_select(look, 1) & (age >= self.timeout))
+        m.d.comb += finds.eq(~late & opened.bit_select(look, 1) & self._expires(m, age))
         with m.If(finds):
             m.d.sync += [late.eq(1), late_index.eq(look)]
         return finds
+
+    def _expires(self, m, age) -> Value:
+        """Return whether a buffer closes whose first item is ``age`` cycles old."""
+        return age >= self.timeout
 
 
 def packet_buffers(destinations: int) -> int:

@@ -35,10 +35,13 @@ from sim.bench.rates import FILL_LATENCY, Rate, settle
 from sim.bench.rows import Job, Progress, Row
 from sim.engines import Engine, load
 
-__all__ = ["BagPacket", "bag_jobs", "bag_samples", "owner_rate", "requester_rate"]
+__all__ = ["OWNER_BAGS", "BagPacket", "bag_jobs", "bag_samples", "owner_rate", "requester_rate"]
 
 _REQUESTER, _OWNER = 4.0, 8.0
 """Fewest lookups per cycle."""
+
+OWNER_BAGS = 1024
+"""``owner_bags`` of the NIC."""
 
 _ROWS = 1 << 20
 """Rows of a table."""
@@ -214,7 +217,7 @@ def _drive(running: Engine, bags: int, feed: Callable[[], None],
 
 def bag_jobs() -> list[Job]:
     """Return the jobs of bags: the mix of MLPerf's DLRM-DCNv2, bags of 20 keys, and of 100."""
-    config = preset("kaggle").with_fields(name="kaggle_bags", owner_bags=1024)
+    config = preset("kaggle").with_fields(name="kaggle_bags", owner_bags=OWNER_BAGS)
     dcnv2 = np.array(flattening().hot)
     mixes = [("DCNv2", dcnv2), ("20 keys", np.full(len(dcnv2), 20)),
              ("100 keys", np.full(len(dcnv2), 100))]

@@ -28,6 +28,7 @@ public:
         receiver.init(clock, config, segments);
         places.init(clock, config);
         pool.init(clock, packets, segments, opcode::BAGS, config.nodes, config.node_buffers);
+        pool.ages = config.bag_ages;
         pool.limit = RECORDS_PER_BEAT * std::min(config.net_payload_beats, config.bag_window);
         pool.timeout = config.bag_timeout;
         gate.init(clock, config.nodes, config.bag_window);

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from ctypes import c_uint32
 
-from rtl.bags import BagLanding, BufferedLostBags, OwnerPlaces, check
+from rtl.bags import BagLanding, BagPool, BufferedLostBags, OwnerPlaces, check
 from rtl.cache import resolver, scatter_list, tags, vectors
 from rtl.cache.fills import FillWriter
 from rtl.cache.free_list import FreeList
@@ -141,7 +141,7 @@ def _bag_latencies(linked: bool) -> dict[str, int]:
         "bag_judged": OwnerSplit.LATENCY["key", "its owner"]
         + CreditQueue.LATENCY["item", "the same item"],
         "bag_judged_places": check.AHEAD, "bag_check_segments": check.SEGMENTS,
-        "bag_complete": complete,
+        "bag_complete": complete, "bag_ages": BagPool.AGES,
         "bag_answered": OwnerPlaces.LATENCY["last beat of a vector", "its first beat"] - complete,
     }
 
@@ -216,7 +216,7 @@ _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider"
               "link_more", "link_gathered", "link_window", "link_pool", "link_spare", "link_freed",
               "link_kept", "link_measured", "link_looked", "row_read", "row_read_places",
               "number_back", "bag_landed", "bag_id_free", "bag_judged", "bag_judged_places",
-              "bag_check_segments", "bag_complete", "bag_answered")
+              "bag_check_segments", "bag_complete", "bag_answered", "bag_ages")
 
 
 class Config(Shared):

@@ -500,9 +500,10 @@ private:
         const bool mine = slot.owner == config.node;
         auto& way = mine ? dispatch_.local : dispatch_.remote;
         const bool begins = config.interaction && !dispatch_.inside;
-        if ((key && !way.room()) || (bag && !bags.sender.starts.room())
-            || (begins && !dispatch_.dense.room()) || !hold.ready())
-            return;
+        const bool waits = (key && !way.room()) || (bag && !bags.sender.starts.room())
+                           || (begins && !dispatch_.dense.room()) || !hold.ready();
+        if (config.owner_bags) bags.pool.active(waits);
+        if (waits) return;
         const uint32_t place = hold.next_landing();
         hold.reserve({slot.sample, slot.step, slot.kind == record::EMPTY, slot.kind != record::KEY,
                       slot.last});

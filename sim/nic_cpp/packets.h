@@ -153,7 +153,7 @@ public:
         const Cycle now = clock_->now;
         const uint32_t look = now & ((1u << bits_) - 1);
         const bool finds = !late_ && look < open_.size() && open_[look]
-                           && uint32_t(now - opened_[look]) >= timeout;
+                           && now >= due(look);
         if (late_ && !middle_) {
             if (open_[late_index_]) {
                 close(late_index_);
@@ -183,13 +183,21 @@ public:
         const Cycle period = Cycle(1) << bits_;
         for (size_t k = 0; k < open_.size(); k++) {
             if (!open_[k]) continue;
-            const Cycle from = std::max(opened_[k] + timeout, clock_->now);
+            const Cycle from = std::max(due(k), clock_->now);
             first = std::min(first, from + ((k - from) & (period - 1)));
         }
         return first;
     }
 
+protected:
+    Clock* clock_ = nullptr;
+    Cycle placed_ = 0;  // the last item
+
 private:
+    // The first cycle in which open packet `k` may time out.
+    Cycle due(uint32_t k) const {
+        return static_cast<const Rules&>(*this).expires(opened_[k]);
+    }
     void take() {
         Rules& rules = static_cast<Rules&>(*this);
         const Item& item = item_;
@@ -208,6 +216,7 @@ private:
         }
         Packet* packet = open_[k];
         positions_[k]++;
+        placed_ = clock_->now;
         middle_ = !item.last;
         rules.add(item, *packet);
         const bool fills = item.last && rules.fills(*packet);
@@ -226,7 +235,6 @@ private:
         closed.push(packet);
     }
 
-    Clock* clock_ = nullptr;
     Packets* packets_ = nullptr;
     uint32_t opcode_ = 0, bits_ = 0, late_index_ = 0, held_ = 0;
     bool late_ = false, middle_ = false, inside_ = false;
@@ -257,6 +265,7 @@ public:
 private:
     friend PoolOf<Pool, Item>;
 
+    Cycle expires(Cycle opened) const { return opened + timeout; }
     bool splits(const Item& item, const Packet& packet) {
         const bool other = match_step_ && packet.step != item.step;
         stepped += other;

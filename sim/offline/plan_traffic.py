@@ -21,6 +21,7 @@ import numpy as np
 
 from host.placement.shard import ShardPlan
 from host.samples import Samples
+from rtl.bags.pool import BagPool
 from rtl.config import LANES, beats_of
 from rtl.formats import BEAT_BYTES, RECORDS_PER_BEAT
 from sim.offline.plan_bags import Bags, BatchSlots
@@ -173,7 +174,8 @@ class Traffic:
     def _bags(self, kind: str, node: int, foreign: Bags, timed: bool) -> None:
         """Count the packets of bags that ``node`` sends to others."""
         packing = self._packing
-        timeout = packing.runtime.bag_timeout + packing.lateness if timed else None
+        # Slots leave without a pause.
+        timeout = BagPool.AGES * packing.runtime.bag_timeout + packing.lateness if timed else None
         for owner in range(self._plan.nodes):
             if owner != node:
                 mine = foreign[(foreign.requester == node) & (foreign.owner == owner)]

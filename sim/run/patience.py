@@ -9,6 +9,7 @@ from host.timing.clock import cycles_of_us
 from host.timing.gpu import GpuProfile
 from host.timing.network import Network
 from host.timing.pcie import Pcie
+from rtl.bags.pool import BagPool
 from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES, RECORDS_PER_BEAT
 from sim.job.fault_plan import FaultPlan
@@ -50,7 +51,7 @@ def honest_waits(config: NicConfig, runtime: Runtime, model: Model, mini_batch: 
       the buffers of an owner, in rounds of ``owner_bags``; every bag is as long as a packet;
     - the bottom MLP of a share, if NICs compute the interaction;
     - every packet of an answer, sent until its node would be given up, with a reliable link;
-    - every timeout of the registers once;
+    - every timeout of the registers once, and the greatest age of a packet of bags;
     - silences that end, and delays of frames, each with its full length.
     """
     row_bytes = max(4 * model.width, BEAT_BYTES)
@@ -74,7 +75,7 @@ def honest_waits(config: NicConfig, runtime: Runtime, model: Model, mini_batch: 
               # A node that dies just after it was heard is probed at the end of the next period.
               + _IN_A_ROW * runtime.link_tries * resent + 2 * period
               + sum(getattr(runtime, name) for name in _TIMEOUTS) + cycles_of_us(apart)
-              + pooled + (runtime.bag_timeout if pooled else 0))
+              + pooled + (BagPool.AGES * runtime.bag_timeout if pooled else 0))
     return Waits(ceil(still), ceil(result))
 
 

@@ -1,5 +1,6 @@
 """Proof of the bag pool: the words of a bag follow each other in one packet, bags keep their
-order, and each packet closes once, with whole bags, for a reason.
+order, and each packet closes once, with whole bags, for a reason: full, another step, a pause of
+the source, or its age.
 
 There are two destinations, and three buffers of six words. Bags of 2 to 6 words, in segments of one
 or two words, are offered, packets read and their buffers freed at any time. Limit, batch and
@@ -15,7 +16,7 @@ from tests.formal.bench import Bench
 from tests.formal.prove import prove
 from tests.mutants import variant
 
-BUFFERS, WORDS, DEPTH = 3, 6, 12
+BUFFERS, WORDS, DEPTH, AGES = 3, 6, 12, 2
 _BAG = data.StructLayout({"destination": 1, "step": 1, "words": 3})
 _ITEM = data.StructLayout({"bag": _BAG, "head": 1, "last": 1, "size": 2})
 _BUFFER = data.StructLayout({
@@ -27,7 +28,8 @@ def pooled(*edits: tuple[str, str], batched: bool = False) -> Bench:
     """Return a bench that tracks the content of each buffer."""
     bench = Bench()
     m = bench.m
-    m.submodules.dut = dut = variant(BagPool, *edits)(2, BUFFERS, WORDS, most_bags=batched)
+    m.submodules.dut = dut = variant(BagPool, ("AGES = 64", f"AGES = {AGES}"), *edits)(
+        2, BUFFERS, WORDS, most_bags=batched, pauses=True)
     limit, timeout, batch = (bench.constant(bits, name) for bits, name in (
         (3, "limit"), (3, "timeout"), (2, "batch")))
     time, started = Signal(4), Signal()
@@ -92,6 +94,14 @@ def pooled(*edits: tuple[str, str], batched: bool = False) -> Bench:
         for buffer in buffers)))
     bench.always("outgrown", ~dut.outgrown | dut.stepped)
 
+    # Cycles since the source was active; whether they reached the timeout while a buffer was open.
+    pause, paused = Signal(4, init=15), Signal(BUFFERS)
+    m.d.comb += dut.active.eq(bench.free(name="active"))
+    with m.If(dut.ready | dut.active):
+        m.d.sync += pause.eq(1)
+    with m.Elif(~pause.all()):
+        m.d.sync += pause.eq(pause + 1)
+
     older = [[Signal(name=f"older{k}_{j}") for j in range(BUFFERS)] for k in range(BUFFERS)]
     reason = Signal(BUFFERS)
     for k, buffer in enumerate(buffers):
@@ -117,7 +127,12 @@ def pooled(*edits: tuple[str, str], batched: bool = False) -> Bench:
             buffer.filling & ~(middle & (last_buffer == k)) & (told.destination == (
                 buffer.destination)) & (told.step == buffer.step) & (told.units == buffer.bags)
             & (told.positions == buffer.words) & (buffer.stored == buffer.words)))
-        bench.always(f"for_a_reason_{k}", ~ends | reason[k] | (buffer.age >= timeout + 2))
+        with m.If(mine_now & begins):
+            m.d.sync += paused[k].eq(0)
+        with m.Elif(pause >= timeout):
+            m.d.sync += paused[k].eq(1)
+        bench.always(f"for_a_reason_{k}", ~ends | reason[k] | (buffer.age >= timeout + 2) & (
+            paused[k] | (buffer.age >= AGES * timeout + 2)))
         for j in range(BUFFERS):
             if j == k:
                 continue
@@ -165,9 +180,12 @@ def test_a_buffer_is_used_again():
     ("full", False, "single.eq(alone)", "single.eq(0)"),
     ("full", True, "bags >= last, bags > last", "bags > last, bags > last"),
     ("full", True, "alone |= last == 0", "alone |= 0"),
+    ("for_a_reason_0", False, "(quiet >= self.timeout)", "(age >= self.timeout)"),
+    ("for_a_reason_0", False, "self.ready | self.active", "self.ready"),
+    ("for_a_reason_0", False, "(age >= self.timeout << exact_log2(self.AGES))", "(age != 0)"),
 ], ids=["on-the-head", "on-each-other", "words-of-a-segment", "over-the-limit", "never-full",
         "counted-again", "too-long", "too-long-later", "any-step", "wrong-reason", "not-alone",
-        "batch", "batch-of-one"])
+        "batch", "batch-of-one", "any-pause", "old-pause", "any-age"])
 def test_broken_bag_pool(wrong, batched, old, new):
     verdict = prove(pooled((old, new), batched=batched), depth=DEPTH)
     assert wrong in verdict.broken, verdict

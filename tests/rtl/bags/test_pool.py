@@ -1,8 +1,11 @@
 """Bag pool: words without gaps, and the reason and time of each close."""
 
+from functools import reduce
+
 import pytest
 
 from rtl.bags.pool import BagPool
+from tests.mutants import variant
 from tests.rtl.network.test_packet_pool import WatchedPackets
 from tests.support import made, simulate
 
@@ -124,6 +127,49 @@ def test_old_packets_close(destinations, timeout):
     late = [packet["closed"] - packet["opened"] - max(1, timeout) for packet in expired]
     # A bag in progress has at most 8 segments, of about 10 cycles each.
     assert min(late) >= 1 and min(late) <= 2 * period and max(late) <= 2 * period + 160
+
+
+@pytest.mark.parametrize("gap, active, at_age", [
+    (5, False, True), (9, False, True), (23, False, False), (23, True, True)])
+def test_packets_fill_while_the_source_is_active(gap, active, at_age):
+    """Bags to two destinations follow each other ``gap`` cycles apart, with an ``active`` source
+    between them. A packet closes at its age, and without a bag or an active source at the timeout.
+    """
+    timeout, bags, ages = 10, 60, 8
+    dut, opened, last, late, counts = variant(BagPool, ("AGES = 64", f"AGES = {ages}"))(
+        2, 6, 512, pauses=True), {}, 0, [], []
+
+    async def bench(ctx):
+        nonlocal last
+        for name, value in (("limit", 512), ("timeout", timeout), ("head", 1), ("last", 1),
+                            ("size", 2), ("words", 2), ("closed.ready", 1)):
+            ctx.set(reduce(getattr, name.split("."), dut), value)
+        await ctx.tick().repeat(10)
+        for cycle in range(bags * gap + 8 * timeout):
+            number, phase = divmod(cycle, gap)
+            ctx.set(dut.valid, phase == 0 and number < bags)
+            ctx.set(dut.destination, number % 2)
+            acts = active and phase % 8 == 4 and number < bags
+            ctx.set(dut.active, acts)
+            ctx.set(dut.time, cycle)
+            _, _, ready, goes, packet = await ctx.tick().sample(
+                dut.ready, dut.closed.valid, dut.closed.payload)
+            if ready:
+                opened.setdefault(number % 2, cycle)
+            if ready or acts:
+                last = cycle
+            ctx.set(dut.freed, {"valid": goes, "buffer": packet.buffer})
+            if goes:
+                # The packet passes a queue.
+                due = last + timeout, opened.pop(packet.destination) + ages * timeout
+                late.append((cycle - min(due), due[0] < due[1], number >= bags))
+                counts.append(packet.units)
+        assert not opened and ctx.get(dut.idle) and sum(counts) == bags
+
+    simulate(dut, bench)
+    assert min(late)[0] >= 2 and max(late)[0] <= 7
+    assert all(pause <= over if at_age else pause for _, pause, over in late)
+    assert max(counts) == (1 + ages * timeout // (2 * gap) if at_age else 1)
 
 
 def test_a_bag_in_progress_is_not_cut():

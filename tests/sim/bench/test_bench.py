@@ -201,15 +201,15 @@ def test_the_rows_of_a_nics_resources_share_one_report(monkeypatch):
     monkeypatch.setattr(bench_resources, "to_verilog", lambda *_: "verilog")
     monkeypatch.setattr(bench_resources, "report_resources", report)
     rows = [row for job in bench_resources.resource_jobs() for row in job.measure(print)]
-    assert len(calls) == 3
-    # Per cent of 432,000 LUT, 672 BRAM36, 320 URAM, 3,072 DSP: at most 60, with training 75, with a
-    # link 75 of LUT and 80 of the rest; at most 10 LUT deep.
+    assert len(calls) == 4
+    # Per cent of 432,000 LUT, 672 BRAM36, 320 URAM, 3,072 DSP: at most 60, with bags or training
+    # 75, with a link 75 of LUT and 80 of the rest; at most 10 LUT deep.
     assert [(row.value, row.holds) for row in rows] == [
-        found for training in (False, True, True) for found in (
-            (60.0, True), (pytest.approx(60.0446, abs=1e-3), training), (0.0, True),
+        found for more in (False, True, True, True) for found in (
+            (60.0, True), (pytest.approx(60.0446, abs=1e-3), more), (0.0, True),
             (100.0, False), (10, True))]
-    trains = [row.name.startswith("kaggle with training") for row in rows]
-    assert trains == [False] * 5 + [True] * 10
+    names = "kaggle on", "kaggle with owner_bags", "kaggle with training", "kaggle with training"
+    assert all(row.name.startswith(names[k // 5]) or k == 4 for k, row in enumerate(rows))
     assert "deepest block alone: b (10)" in rows[-1].note
 
 

@@ -6,6 +6,7 @@ from host.timing.gpu import GpuProfile
 from host.timing.network import Network, NetworkProfile
 from host.timing.pcie import Pcie, PcieProfile
 from host.toml.profile import load_profile
+from rtl.bags import BagPool
 from rtl.config import preset
 from rtl.formats import PoolPlace
 from sim.job.fault_plan import FaultPlan
@@ -34,5 +35,6 @@ def test_kernels_of_bags_as_long_as_a_packet():
     some = _waits(4000, requester, owner, owner)
     assert some.still == -(-(2 * 1000 + bag * (2000 * 2 + 64)) // 1)
     # 4,096 bags may wait in the buffers: 64 rounds, and one under way.
-    more = 1000 + bag * 4000 + 65 * (1000 + bag * 64 + 210 + 2 * 344) + Runtime().bag_timeout
+    more = 1000 + bag * 4000 + 65 * (1000 + bag * 64 + 210 + 2 * 344)
+    more += BagPool.AGES * Runtime().bag_timeout
     assert abs(some.result - none.result - more) <= 1
