@@ -11,6 +11,7 @@ from host.systems.en import en, ring_of
 from host.systems.en_tuning import DELIVER, EnTuning, en_variants
 from host.systems.nic_times import NicTimes
 from host.systems.options import (
+    BAG_PACES,
     COPIED_ROWS,
     PACES,
     POOLS,
@@ -36,9 +37,9 @@ from host.systems.tuning import WIRES, Tuning, best, tuning_variants
 from host.systems.way import Way
 from host.systems.workload import Workload, workload_of
 
-__all__ = ["COPIED_ROWS", "DELIVER", "NETWORK", "PACES", "PHASES", "POOLS", "THREADS", "WIRES",
-           "Delivery", "Devices", "EnTuning", "HostTuning", "NicTimes", "NicTuning", "Part",
-           "Schedule", "Stage", "Step", "StepOptions", "Tally", "Tuning", "Variants", "Way",
+__all__ = ["BAG_PACES", "COPIED_ROWS", "DELIVER", "NETWORK", "PACES", "PHASES", "POOLS", "THREADS",
+           "WIRES", "Delivery", "Devices", "EnTuning", "HostTuning", "NicTimes", "NicTuning",
+           "Part", "Schedule", "Stage", "Step", "StepOptions", "Tally", "Tuning", "Variants", "Way",
            "Workload", "all_on_nic", "best", "bl_paper", "bl_tuned", "breakdown", "busy_us",
            "cpu_mpi", "delivery_of", "en", "en_variants", "every", "fixed_of", "host_variants",
            "in_graphs", "in_one_graph", "named_of", "near", "open_variants", "ring_of", "schedule",

@@ -97,7 +97,7 @@ class _En:
         asked = (self._step.add("queries", "overhead", self._d.pcie.one_way_us, after=rung),)
         copied = program.copy("inputs", self._input_bytes(), ())
         bottom = program.kernels([dense.bottom()], copied)
-        own = program.kernels(own_bags(self._nic, self._w), copied) if self._nic.own_bags else ()
+        own = program.kernels(own_bags(self._nic, self._w, *self._beside_own()), copied)
         there = self._answers(asked, bottom)
         at = program.kernels([*self._interaction(), *dense.top(interact=False)],
                              (*there, *bottom, *own))
@@ -155,12 +155,24 @@ class _En:
             at = (self._step.add("flush", "overhead", 2 * more * pcie.one_way_us, after=at),)
         return (self._step.add("completion", "overhead", pcie.write_us, "pcie_in", after=at),)
 
+    def _beside_own(self) -> tuple[int, int]:
+        """Return the rows and bags in copied tables that the kernel of own bags pools as well.
+
+        Neither needs the NIC. A fused dot interaction pools bags without a further kernel.
+        """
+        w, tuning = self._w, self._tuning
+        fused = self._d.kernels >= 2 and w.model.interaction == "dot" and not tuning.bags_once
+        if not self._nic.own_bags or tuning.deliver != "pooled" or fused:
+            return 0, 0
+        return self._delivery.copied_slots, self._delivery.copied_bags
+
     def _interaction(self) -> list[Work]:
         """Return the kernels that expand delivered vectors and compute the interaction."""
         w, own, deliver = self._w, self._delivery, self._tuning.deliver
         if deliver == "interaction":
             return []
-        rows, bags = own.copied_slots, own.copied_bags
+        rows, bags = (all_of - done for all_of, done in zip(
+            (own.copied_slots, own.copied_bags), self._beside_own()))
         index = self._tuning.key_bytes * (rows + bags)
         if deliver == "unique":
             rows, bags = rows + own.slots, bags + own.bags

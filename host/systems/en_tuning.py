@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from host.systems.options import (
+    BAG_PACES,
     COPIED_ROWS,
     KEY_BYTES,
     PACES,
@@ -120,7 +121,8 @@ def en_variants(training: bool, key_bytes: int = KEY_BYTES[0],
     return (tuple({"ring": ring, "reads": reads, "pool": pool} for pool in pools
                   for ring, reads in ((True, False), (False, False), (False, True))
                   if pool == POOLS[0] or not ring),
-            tuple({"pace_us": pace} for pace in ((0,) if training else (0, *PACES))),
+            tuple({"pace_us": pace} for pace in ((0,) if training else (0, *PACES, *(
+                BAG_PACES if any(pool != POOLS[0] for pool in pools) else ())))),
             tuple({"deliver": deliver} for deliver in DELIVER),
             tuple({"bags_once": once} for once in ((False, True) if repeats and not training
                                                    else (False,))),

@@ -56,3 +56,16 @@ class NicTimes:
     def service_us(self) -> float:
         """Microseconds of all phases."""
         return sum(self.phases.values())
+
+    def times_as_many(self, by: float) -> "NicTimes":
+        """Return the times of a mini-batch of ``by`` times as many samples.
+
+        NICs do not tell samples of a mini-batch from samples of the next one, so that the larger
+        mini-batch takes the time of the first smaller one alone, and an interval for each further
+        one. Each phase grows by the same factor, at most ``by``.
+        """
+        alone = self.service_us
+        longer = min(by, 1 + (by - 1) * self.interval_us / alone) if alone else by
+        return NicTimes(**{
+            name: {phase: longer * us for phase, us in value.items()} if name == "phases"
+            else by * value for name, value in vars(self).items()})

@@ -153,13 +153,14 @@ def bag_list_bytes(nic: NicTimes) -> float:
     return LIST_RECORD * nic.pooled_bags + LIST_RECORD / 2 * nic.pooled_rows
 
 
-def own_bags(nic: NicTimes, w: Workload) -> list[Work]:
-    """Return the kernel that pools the node's own bags of owner-pooled tables; empty without any.
+def own_bags(nic: NicTimes, w: Workload, rows: int = 0, bags: int = 0) -> list[Work]:
+    """Return the kernel that pools the node's own bags of owner-pooled tables, and ``bags`` of
+    ``rows`` in other tables on the GPU; empty without own bags.
     """
     if not nic.own_bags:
         return []
     return [("own bags", "embedding_lookup", [gather(
-        ceil(nic.own_rows), ceil(nic.own_bags), w.model.width, fused=True)])]
+        ceil(nic.own_rows) + rows, ceil(nic.own_bags) + bags, w.model.width, fused=True)])]
 
 
 def link_us(d: Devices, w: Workload, vectors) -> float:

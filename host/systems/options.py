@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 from gen.base.numbers import integer
 from host.systems.devices import Devices
 
-__all__ = ["COPIED_ROWS", "KEY_BYTES", "PACES", "POOLS", "THREADS", "HostTuning", "NicTuning",
-           "StepOptions", "Variants", "check_pool", "every", "fixed_of", "host_variants",
-           "named_of", "near", "open_variants", "start_of"]
+__all__ = ["BAG_PACES", "COPIED_ROWS", "KEY_BYTES", "PACES", "POOLS", "THREADS", "HostTuning",
+           "NicTuning", "StepOptions", "Variants", "check_pool", "every", "fixed_of",
+           "host_variants", "named_of", "near", "open_variants", "start_of"]
 
 _T = TypeVar("_T", bound="HostTuning")
 
@@ -30,6 +30,10 @@ THREADS = 2
 PACES = (1, 2, 4, 8, 16)
 """Least times from a launch of gathers to the next, microseconds, that a NIC's driver may choose
 from. They do not depend on the machine: a machine with faster calls has the same choice."""
+
+BAG_PACES = (32, 64, 128)
+"""Further such times where tables pool at their owner: a bag that waits for a kernel holds a place
+of its owner, of which there are more than misses of rows."""
 
 Variants = tuple[Mapping[str, Any], ...]
 """Alternatives of a search: the values of one or more members, which change together."""

@@ -34,6 +34,8 @@ class GpuProfile:
     gemm_fraction: fraction of ``float32_tflops`` that matrix products reach.
     call_us: time that a launch occupies the host thread, before ``launch_us`` begins; the thread
         launches gathers in sequence. 0 if no thread is involved.
+    pace_us: least time from a launch of the thread to its next one; lists that arrive meanwhile
+        share the next launch.
     multiprocessors: number of multiprocessors; the default is the Quadro RTX 8000's.
     block_bytes: bytes per multiprocessor that a kernel without products moves.
     poll_us: time from a list in GPU memory to the first row read by a resident kernel.
@@ -60,6 +62,7 @@ class GpuProfile:
     stream_fraction: float = 1.0
     gemm_fraction: float = 1.0
     call_us: float = 0.0
+    pace_us: float = 0.0
     multiprocessors: int = 72
     block_bytes: int = 16384
     poll_us: float = 2.0
@@ -82,7 +85,7 @@ class GpuProfile:
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be above 0 and at most 1, "
                                  f"not {getattr(self, name)!r}")
-        for name in ("kernel_us", "read_us", "call_us", "flush_reads", "beside_us"):
+        for name in ("kernel_us", "read_us", "call_us", "pace_us", "flush_reads", "beside_us"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)!r}")
         check_source(self)
@@ -91,6 +94,11 @@ class GpuProfile:
     def latency_us(self) -> float:
         """Microseconds from a list's arrival at a free host thread to the first row read."""
         return self.call_us + self.launch_us
+
+    @property
+    def apart_us(self) -> float:
+        """Least microseconds from a launch of the host thread to its next one."""
+        return max(self.call_us, self.pace_us)
 
     def together(self, gpus: int) -> "GpuProfile":
         """Return the profile of ``gpus`` of these GPUs that a NIC serves.
@@ -137,15 +145,16 @@ class Gather(Generic[T]):
 class LaunchThread:
     """The host thread that launches gathers in sequence.
 
-    Lists that arrive during a call wait and join the next launch. Several queues of lists that
-    share the thread take turns. With ``call_us`` 0, the thread is always free.
+    Lists that arrive before the thread may launch again wait and join the next launch. Several
+    queues of lists that share the thread take turns. With ``apart_us`` 0, the thread is always
+    free.
 
     Parameters: ``profile``; ``at(time, action)``, which calls ``action(time)`` at that time.
     """
 
     def __init__(self, profile: GpuProfile, at: Callable[[float, Callable[[float], None]], None]):
         self.free = True
-        self._cycles, self._at = cycles_of_us(profile.call_us), at
+        self._cycles, self._at = cycles_of_us(profile.apart_us), at
         self._queues: deque[Callable[[float], None]] = deque()
 
     def join(self, start: Callable[[float], None]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from gen.base.settings import overridden, setting_name
 from host.model import Model
 from host.systems import (
+    BAG_PACES,
     POOLS,
     Delivery,
     Devices,
@@ -280,7 +281,9 @@ class EnSearch(Search):
         """Return the options that EN may choose from at this site."""
         if not self._every:
             site = self.site
-            found = every(EnTuning(**self.fixed), self.variants, site.training)
+            found = [each for each in every(EnTuning(**self.fixed), self.variants, site.training)
+                     if each.pace_us not in BAG_PACES or each.pool != POOLS[0]
+                     or "pace_us" in self.fixed]
             found = [each for each in found if self._fits(each)] or found
             if not any(map(self._sees, found)):
                 check_seen(site, found[0])

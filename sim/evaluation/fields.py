@@ -170,8 +170,8 @@ class NicOptions(Options):
         ignore it.
     settings: further ``field=value`` of the NIC, such as ``requester_merge=true``.
     sampled: samples of the mini-batches that NICs run, if they run smaller mini-batches than the
-        workload's: their times and counts are multiplied by the ratio. None for whole mini-batches.
-        Inference only.
+        workload's: their intervals and counts are multiplied by the ratio. None for whole
+        mini-batches. Inference only.
     """
 
     fidelity: str = "model"

@@ -19,10 +19,9 @@ from sim.evaluation.nic_run import NicRun, all_runs
 from sim.evaluation.pooling import segments_of, slots_of
 from sim.evaluation.store import Store
 from sim.evaluation.trace import (
-    LEAST_BUSY,
-    LEAST_BUSY_POOLED,
     Trace,
     busy_trace,
+    least_busy,
     nic_plan_of,
     of_trace,
     placement_of,
@@ -102,13 +101,14 @@ class NicPart:
     def times_as_many(self, by: float) -> "NicPart":
         """Return the NICs for mini-batches of ``by`` times as many samples.
 
-        Times and counts grow in proportion once a share exceeds the tables of a NIC. Keys that
-        repeat between the smaller mini-batches count each time, which favours systems without NICs.
+        Counts and intervals grow in proportion once a share exceeds the tables of a NIC, and
+        latencies as of :meth:`host.systems.NicTimes.times_as_many`. Keys that repeat between the
+        smaller mini-batches count each time, which favours systems without NICs.
         """
         return replace(self, traffic=_multiplied(self.traffic, by),
                        saved_lookups=_multiplied(self.saved_lookups, by),
                        delivered=_multiplied(self.delivered, by),
-                       times=[type(each)(**_multiplied(vars(each), by)) for each in self.times])
+                       times=[each.times_as_many(by) for each in self.times])
 
 
 def _multiplied(value: Any, by: float) -> Any:
@@ -138,23 +138,23 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     """
     interacts = not point.workload.training and ("sc" in nics.parts or nics.on_card)
     count, cluster = len(trace.measured), point.cluster
+    share = int(np.ceil(trace.mini_batch / cluster.all_nics))
     long, many = (trace, 1) if point.workload.training else busy_trace(
-        trace, LEAST_BUSY_POOLED if point.system.owner_tables else LEAST_BUSY)
+        trace, least_busy(share, bool(point.system.owner_tables)))
     rows, notes = cache_rows(point, nics, trace)
     sizes = sizes_for(point, nics, trace, interacts)
     notes += [trace.model.padding] if trace.model.padding else []
     if sizes:
         notes.append(f"NICs beyond preset {point.workload.preset}: {', '.join(sizes)}")
     if point.system.sampled is not None:
-        notes.append(f"NICs run {trace.mini_batch:,} samples of a mini-batch; times and bytes are "
-                     f"multiplied by {point.workload.samples / trace.mini_batch:g}")
+        notes.append(f"NICs run {trace.mini_batch:,} samples of a mini-batch; intervals and bytes "
+                     f"are multiplied by {point.workload.samples / trace.mini_batch:g}")
     if point.system.persistent_gather:
         notes.append("a persistent kernel gathers on the GPU")
     gpu, called = serving(point, nics, devices, trace.model)
     if cluster.all_nics > NicConfig.most_nodes:
         notes.append(f"{cluster.all_nics} NICs are above the {NicConfig.most_nodes} of the RTL")
 
-    share = int(np.ceil(trace.mini_batch / cluster.all_nics))
     late = replace(gpu, gemm_fraction=1.0,
                    float32_tflops=share * _operations(trace) / (late_us(share) * 1e6))
     wanted = [(gpu, False), (gpu, interacts), *([(late, True)] if interacts else [])]
@@ -170,15 +170,15 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     ready = gpu.latency_us + late_us(share)
     gathers, gathered, delivered = (max(counts) / busy.mini_batches for counts in (
         busy.launches, busy.gathered, busy.delivered))
-    pooled = [max(counts) / busy.mini_batches for counts in (
+    pooled = [max(counts) / len(busy.records) for counts in (
         busy.pooled_launches, busy.pooled_rows, busy.pooled_bags)]
     sent = busy.traffic["total"]["bytes"] / busy.mini_batches / cluster.all_nics
     # Each GPU of a NIC has an equal part of its lists and results.
     gathered, delivered = gathered / cluster.gpus_per_nic, delivered / cluster.gpus_per_nic
     # One thread makes the calls, which limits their number.
     launches = gathers + pooled[0] if called else 0.0
-    if gpu.call_us:
-        launches = min(launches, interval / gpu.call_us) * cluster.gpus_per_nic
+    if gpu.apart_us:
+        launches = min(launches, interval / gpu.apart_us) * cluster.gpus_per_nic
     times, own = [], _own_counts(point, trace, interacts)
     for number in range(first, first + count):
         phases = alone.records[number].phases(alone.one_way)
@@ -254,7 +254,8 @@ def _answering(point: Fields, nics: Nics, devices: Devices) -> tuple[GpuProfile,
     if point.system.persistent_gather:  # the kernel polls for lists and never ends
         return replace(gpu, launch_us=gpu.poll_us, kernel_us=0.0), False
     # A driver that waits launches in one call for all lists that arrive meanwhile.
-    return replace(gpu, call_us=max(devices.software.launch_call_us, point.system.pace_us)), True
+    return replace(gpu, call_us=devices.software.launch_call_us,
+                   pace_us=point.system.pace_us), True
 
 
 def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: GpuProfile,

@@ -29,8 +29,11 @@ _KINDS = {"lookups": (Opcode.LOOKUPS, Opcode.BAGS),
 _LAST = {"lookups": "asked", "vectors": "served"}
 """Member of a record that contains the time of the last packet of a kind."""
 
-_PER_NODE = ("launches", "gathered", "pooled_launches", "pooled_rows", "pooled_bags", "delivered")
-"""Members of a run that are counted for each node."""
+_PER_NODE = ("launches", "gathered", "delivered")
+"""Members of a run that are counted for each node, in the mini-batches that count."""
+_OF_BAGS = ("pooled_launches", "pooled_rows", "pooled_bags")
+"""Members of a run that are counted for each node, in the whole run. No cache changes them, and the
+ends of a shorter count, with bags in flight, would."""
 
 _CACHE = ("hits", "accesses", "misses")
 _COUNTED = tuple(f"{block}.{name}" for block, names in (
@@ -93,8 +96,8 @@ class NicRun:
     -------
     records: record of each mini-batch, in order. one_way: cycles of the network.
     launches: gathers on each node's GPU, ``[nodes]``. gathered: rows that they read, ``[nodes]``.
-    pooled_launches: kernels on each GPU that pool bags of other nodes, ``[nodes]``. pooled_rows,
-        pooled_bags: rows that these kernels read, and bags, ``[nodes]``.
+    pooled_launches: kernels on each GPU that pool bags of other nodes in the whole run,
+        ``[nodes]``. pooled_rows, pooled_bags: rows that these kernels read, and bags, ``[nodes]``.
     delivered: bytes from each NIC to its host and GPU, ``[nodes]``.
     traffic: bytes and packets by kind.
     mini_batches: number of mini-batches in the counts above: those that ended after the
@@ -186,7 +189,8 @@ class _Watch:
     def done(self) -> Counter[tuple[str, ...]]:
         """Return the counts of GPUs and network so far.
 
-        Keys: each of `_PER_NODE` with a node, ``("bytes", kind)`` and ``("packets", kind)``.
+        Keys: each of `_PER_NODE` and `_OF_BAGS` with a node, ``("bytes", kind)`` and
+        ``("packets", kind)``.
         """
         done = Counter[tuple[str, ...]]()
         for number, node in enumerate(self._nodes):
@@ -243,9 +247,9 @@ def run_nics(options: RunOptions, batches: Sequence[MiniBatch], warmup: int = 0)
     if not result["complete"] or result["bit_identical"] is False:
         raise RuntimeError(f"the run of the NICs failed: {result['stuck'] or result['results']}")
     watch.note_last_packets()
-    done = watch.counted
-    per_node = {what: [done[what, str(node)] for node in range(options.workload.nodes)]
-                for what in _PER_NODE}
+    done, whole = watch.counted, watch.done()
+    per_node = {what: [of[what, str(node)] for node in range(options.workload.nodes)]
+                for of, names in ((done, _PER_NODE), (whole, _OF_BAGS)) for what in names}
     traffic = {kind: {unit: done[unit, kind] for unit in ("bytes", "packets")}
                for kind in (*_KINDS, "total")}
     counts = watch.counts(result["counters"])

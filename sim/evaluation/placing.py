@@ -29,6 +29,10 @@ FIRST, *_ = PLACEMENTS
 _SHORTER = 0.98
 """Relative time of NICs by counts up to which NICs run with another placement."""
 
+_AS_LONG = 1.02
+"""The same where tables pool at their owner: the counts are of the network alone, but GPUs and the
+NICs of the busiest owners may be the bottleneck."""
+
 
 @dataclass(frozen=True)
 class Placed:
@@ -90,7 +94,8 @@ def placed(point: Point, memory: int | None = None, runs: Store | None = None) -
     The first placement that can be built is searched in full. A GPU system is then searched in full
     with each placement that is not much slower at similar options, see
     :meth:`sim.evaluation.search.Search.beside_us`. NICs run with one further placement at most, the
-    best by :func:`nic_us`, and only if the host thread is not the bottleneck.
+    best by :func:`nic_us`, and only if the host thread is not the bottleneck. Where tables pool at
+    their owner, it runs also if the counts are about equal.
 
     Parameters: ``point``; ``memory``, bytes of a GPU, None for no limit; ``runs``, store of NIC
     runs.
@@ -166,7 +171,9 @@ def _promising(site: Site, built: Built, others: Sequence[Site]) -> list[Site]:
         chosen = (getattr(built.tuning, "copied_rows", 0), getattr(built.tuning, "pool", POOLS[0]))
         us = [nic_us(each, *chosen) for each in others]
         least = min(us)
-        return [others[us.index(least)]] if least <= _SHORTER * nic_us(site, *chosen) else []
+        pooled = owner_tables(site.point, site.nic_trace, chosen[1], chosen[0])
+        most = (_AS_LONG if pooled else _SHORTER) * nic_us(site, *chosen)
+        return [others[us.index(least)]] if least <= most else []
     return [each for each in others
             if each.point.kind.search(each, None).beside_us(built) <= CLOSE * built.interval_us]
 

@@ -8,6 +8,7 @@ from math import ceil
 from typing import Any, ClassVar
 
 from host.systems import (
+    BAG_PACES,
     PACES,
     POOLS,
     THREADS,
@@ -179,7 +180,8 @@ class SmartNic(System):
         if self.search(site, free, all_reduce).best().interval_us * _GAIN >= built.interval_us:
             return built, nic
         call = max(site.devices.software.launch_call_us, own.pace_us)
-        for pace in (each for each in PACES if each > call):
+        paces = (*PACES, *BAG_PACES) if own.owner_tables else PACES
+        for pace in (each for each in paces if each > call):
             slower = replace(site, point=site.point.changed(pace_us=pace))
             found, paced = super().at(slower, all_reduce)
             if found.interval_us < built.interval_us:

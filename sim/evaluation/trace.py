@@ -20,8 +20,9 @@ from sim.job.inputs import SampleSource
 from sim.job.workload import Workload as JobWorkload
 
 __all__ = ["ENDLESS", "LEAST_BUSY", "LEAST_BUSY_POOLED", "FewSamplesError", "Trace", "arrivals_of",
-           "busy_trace", "copied_all", "first_of", "model_without", "nic_plan_of", "of_trace",
-           "placement_of", "plan_of", "tally_of", "trace_key", "trace_of", "without_small"]
+           "busy_trace", "copied_all", "first_of", "least_busy", "model_without", "nic_plan_of",
+           "of_trace", "placement_of", "plan_of", "tally_of", "trace_key", "trace_of",
+           "without_small"]
 
 SATURATED = 16
 """Mini-batches in flight that keep NICs busy. A short trace uses half the number of measured
@@ -29,12 +30,17 @@ mini-batches, because the interval is measured between the two halves."""
 
 _SETTLED, _SETTLED_KEYS = 8, 400_000
 """Mini-batches of a busy run's warm-up per mini-batch in flight, and their keys, at most. All nodes
-begin at once, and NICs keep this rhythm for up to about 90 mini-batches of 128 samples."""
+begin at once, and NICs keep this rhythm for up to about 90 mini-batches of 128 samples. At least
+one: counts begin and end with mini-batches in flight."""
 
 LEAST_BUSY, LEAST_BUSY_POOLED = 4, 8
 """Least mini-batches of a busy run that are measured: without, and with tables that pool at their
 owner. With one in flight, an interval is the time of a mini-batch alone, 3.5 % too long on
 two_towers with 64 samples. Bags wait for kernels of a GPU, so that more in flight overlap."""
+
+_POOLED_SAMPLES = 64
+"""Least samples of a share that are in flight in a busy run with tables that pool at their owner,
+where mini-batches are small. A kernel of production pools the bags of about 20."""
 
 ENDLESS = 1 << 40
 """Samples of a source of which the first are used, see :func:`first_of`."""
@@ -200,6 +206,16 @@ def _opened(source: SampleSource, read: tuple[str, ...]) -> SampleSource:
     return source
 
 
+def least_busy(samples: int, pooled: bool) -> int:
+    """Return the least mini-batches of a busy run that are measured, see :func:`busy_trace`.
+
+    ``samples``: of a share. ``pooled``: whether tables pool at their owner.
+    """
+    if not pooled:
+        return LEAST_BUSY
+    return max(LEAST_BUSY_POOLED, min(2 * SATURATED, 2 * -(-_POOLED_SAMPLES // samples)))
+
+
 def busy_trace(trace: Trace, least: int = LEAST_BUSY) -> tuple[Trace, int]:
     """Return the trace of a run that measures the interval of NICs, and its mini-batches in flight.
 
@@ -217,7 +233,7 @@ def busy_trace(trace: Trace, least: int = LEAST_BUSY) -> tuple[Trace, int]:
     found = trace
     if not trace.only:
         keys = sum(len(batch.samples.keys) for batch in trace.batches) // len(trace.batches)
-        settled = min(_SETTLED * in_flight, _SETTLED_KEYS // max(1, keys))
+        settled = max(1, min(_SETTLED * in_flight, _SETTLED_KEYS // max(1, keys)))
         found = trace_of(replace(trace.of, warmup=max(trace.warmup, settled),
                                  measured=measured + in_flight))
         if trace.least_rows is not None:

@@ -151,7 +151,7 @@ class NativeNode:
         row_bytes, plan = 4 * dimension, delivery.plan
         times = GpuTimes(launch, cycles_of_us(gpu.kernel_us), gpu.cycles_per_row(row_bytes),
                          other_launch, gpu.cycles_of_products(bottom or 0),
-                         cycles_of_us(gpu.call_us), gpu.stream_bytes_per_cycle, gpu.streams,
+                         cycles_of_us(gpu.apart_us), gpu.stream_bytes_per_cycle, gpu.streams,
                          row_bytes)
         # Rows of each table whose bags this node pools.
         self._held = None if plan is None else np.where(

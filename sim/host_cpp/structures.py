@@ -72,7 +72,8 @@ class Rows(Shared):
 class GpuTimes(Shared):
     """Durations of work on the GPU, in cycles, and the number of gathers that run at once.
 
-    ``launch``: of gathers of rows; ``other_launch``: of other kernels. ``row_bytes``: of a vector.
+    ``launch``: of gathers of rows; ``other_launch``: of other kernels. ``call``: from a launch of
+    the thread to its next one. ``row_bytes``: of a vector.
     ``stream_bytes``: sequential bytes that GPU memory moves in a cycle.
     """
 

@@ -55,7 +55,7 @@ def honest_waits(config: NicConfig, runtime: Runtime, model: Model, mini_batch: 
     - silences that end, and delays of frames, each with its full length.
     """
     row_bytes = max(4 * model.width, BEAT_BYTES)
-    launch = cycles_of_us(gpu.latency_us) + cycles_of_us(gpu.kernel_us)
+    launch = _launch(gpu)
     rows = config.misses_in_flight + RECORDS_PER_BEAT * (config.lookup_beats + config.query_beats)
     read = gpu.cycles_per_row(row_bytes)
     rounds = ceil(rows / config.misses_in_flight)
@@ -79,6 +79,11 @@ def honest_waits(config: NicConfig, runtime: Runtime, model: Model, mini_batch: 
     return Waits(ceil(still), ceil(result))
 
 
+def _launch(gpu: GpuProfile) -> float:
+    """Return the longest time from a list to the end of a kernel without work."""
+    return cycles_of_us(gpu.pace_us) + cycles_of_us(gpu.latency_us) + cycles_of_us(gpu.kernel_us)
+
+
 def _pooling_waits(config: NicConfig, mini_batch: int, gpu: GpuProfile, pcie: Pcie,
                    network: Network, nodes: int, plan: ShardPlan,
                    row_bytes: int) -> tuple[float, float]:
@@ -87,7 +92,7 @@ def _pooling_waits(config: NicConfig, mini_batch: int, gpu: GpuProfile, pcie: Pc
     tables = int((plan.owner_pooled > 0).sum())
     if not tables:
         return 0.0, 0.0
-    launch, keys = cycles_of_us(gpu.latency_us) + cycles_of_us(gpu.kernel_us), 2 * config.bag_words
+    launch, keys = _launch(gpu), 2 * config.bag_words
 
     def kernel(bags: int) -> float:
         return launch + gpu.cycles_of_bags(bags * keys, bags, row_bytes)

@@ -106,7 +106,7 @@ def _method(rows: Sequence[Mapping]) -> list[str]:
             "measured where they have many keys or long vectors.",
             f"A mini-batch of more than {MOST_KEYS:,} keys is not measured."]
     if few:
-        said.append("NICs run mini-batches of fewer samples, and their times and bytes are "
+        said.append("NICs run mini-batches of fewer samples, and their intervals and bytes are "
                     "multiplied, in these rows: " + "; ".join(few) + ". Rows that repeat between "
                     "the smaller mini-batches are then sent again, which does not favour EN.")
     return said + [f"{place_of(row)}: {note}." for row in rows for note in row["notes"]]

@@ -318,6 +318,47 @@ def test_own_bags_take_a_kernel_and_their_keys_cross_pcie():
     assert more == {size: pytest.approx(size * 1010) for size in (8, 4)}
 
 
+@pytest.mark.parametrize("interaction", ["cat", "dot"])
+def test_a_kernel_pools_own_bags_and_copied_tables(interaction):
+    """As in ``bl-tuned``, a GPU pools all that needs no other node in a kernel. A fused dot
+    interaction takes the rows of copied tables without a further kernel."""
+    model = replace(MODEL, interaction=interaction)
+    w = replace(workload(), model=model)
+    nic = replace(NIC, own_rows=1000.0, own_bags=10.0)
+    some = replace(SOME, copied_slots=500, copied_bags=20)
+    d = sound(replace(TUNED, kernels=2))
+    tuning = EnTuning(ring=False, copied_rows=10, deliver="pooled", pool="auto")
+    apart, joined = (en(w, d, INFERENCE, of, some, tuning) for of in (NIC, nic))
+    width = model.width
+    assert "own bags" not in names(apart)
+    own = joined.stages[names(joined).index("own bags")]
+    rows, bags = (1500, 30) if interaction == "cat" else (1000, 10)
+    assert own.us == d.gpu.kernels(gather(rows, bags, width, fused=True)).us
+    kernels = [sum("gpu" in stage.resources for stage in found.stages) for found in (apart, joined)]
+    assert kernels[1] - kernels[0] == (0 if interaction == "cat" else 1)
+    # Without the NIC's rows, all rows of copied tables are read once in either case.
+    memory = [busy(found)["gpu_memory"] for found in (apart, joined)]
+    least = d.gpu.memory_us(gather(1000, 10, width))
+    assert memory[1] - memory[0] >= least
+    unique = en(w, d, INFERENCE, nic, some, replace(tuning, deliver="unique"))
+    own = unique.stages[names(unique).index("own bags")]
+    assert own.us == d.gpu.kernels(gather(1000, 10, width, fused=True)).us
+
+
+def test_a_larger_mini_batch_takes_an_interval_for_each_further_part():
+    nic = replace(NIC, launches=3.0, pooled_rows=100.0, own_bags=7.0)
+    many = nic.times_as_many(4)
+    assert (many.interval_us, many.launches, many.pooled_rows, many.own_bags) == (24, 12, 400, 28)
+    assert many.service_us == pytest.approx(8.5 + 3 * 6)
+    assert list(many.phases) == list(nic.phases)
+    assert many.phases["embedding_lookup"] == pytest.approx(5 / 8.5 * many.service_us)
+    # Never longer than four alone, and nothing changes without a further part.
+    slow = replace(nic, interval_us=20.0).times_as_many(4)
+    assert slow.service_us == pytest.approx(4 * 8.5) and slow.interval_us == 80
+    assert nic.times_as_many(1) == nic
+    assert NicTimes().times_as_many(2) == NicTimes()
+
+
 def test_kernels_that_pool_bags_use_driver_gpu_and_link():
     nic = replace(NIC, launches=NIC.launches + 3, pooled_launches=3, pooled_rows=3000.0,
                   pooled_bags=30.0)

@@ -146,6 +146,25 @@ def test_one_thread_calls_gathers_one_after_the_other():
     assert [time for time, _ in ends] == [1000, 2000, 3000, 4000]
 
 
+def test_a_thread_that_waits_between_launches_takes_all_lists_in_the_next():
+    # A call is 250 cycles, and launches are at least 2,000 apart.
+    profile = GpuProfile("g", 1.0, 64.0, 64, 4, kernel_us=0.0, call_us=1.0, pace_us=8.0)
+    assert (profile.latency_us, profile.apart_us) == (2.0, 8.0)
+    assert replace(profile, pace_us=0.5).apart_us == 1.0  # never before the call ends
+    ends: list[tuple[float, Callable[[float], None]]] = []
+    thread = LaunchThread(profile, lambda time, action: ends.append((time, action)))
+    rows: GpuLookups[str] = GpuLookups(profile, 64, thread)
+    begun = []
+    thread.join(lambda now: begun.append(rows.start(now)))
+    # The wait is between launches: it adds nothing to the latency of a list that finds none.
+    first = rows.arrive(0, "a", 4)
+    assert first is not None and (ends[-1][0], first.first) == (2000, 250 + 250)
+    assert rows.arrive(10, "b", 4) is rows.arrive(1990, "c", 4) is None
+    ends[-1][1](2000)
+    assert begun[0].lists == ("b", "c") and begun[0].first == 2000 + 250 + 250
+    assert rows.launches == 2 and ends[-1][0] == 4000
+
+
 def test_bags_read_rows_and_indices_and_write_vectors():
     # 64 GB/s are 256 bytes a cycle: rows at half of it, indices and vectors at a quarter.
     profile = GpuProfile("g", 1.0, 64.0, 64, 4, kernel_us=0.0, gather_fraction=0.5,
@@ -193,6 +212,8 @@ def test_mlp_of_mini_batches_in_turn():
                              "streams": 0}),
     (GpuProfile, "call_us", {"launch_us": 1.0, "memory_bandwidth_gb_s": 1.0, "access_bytes": 1,
                              "streams": 1, "call_us": -1.0}),
+    (GpuProfile, "pace_us", {"launch_us": 1.0, "memory_bandwidth_gb_s": 1.0, "access_bytes": 1,
+                             "streams": 1, "pace_us": -1.0}),
     (GpuProfile, "float32_tflops", {"launch_us": 1.0, "memory_bandwidth_gb_s": 1.0,
                                     "access_bytes": 1, "streams": 1, "float32_tflops": 0.0}),
 ])

@@ -7,6 +7,7 @@ import pytest
 
 from host.systems import EnTuning
 from sim import api
+from sim.evaluation import trace as trace_module
 from sim.evaluation.en import (
     EmberNic,
     EnSearch,
@@ -21,7 +22,7 @@ from sim.evaluation.placing import nic_us
 from sim.evaluation.point import Point
 from sim.evaluation.pooling import owner_tables, slots_of, tables_of
 from sim.evaluation.search import Site
-from sim.evaluation.trace import plan_of
+from sim.evaluation.trace import busy_trace, least_busy, plan_of
 from sim.job.options import RunOptions
 
 BAGS = {"dataset": "multi_hot", "nodes": 4, "mini_batch": 64, "warmup": 2, "measured": 4,
@@ -103,6 +104,25 @@ def test_nics_pool_foreign_bags_and_leave_own_bags_to_the_gpu(site, deliver):
     rows = en_nic(site, replace(tuning, pool="requester"))
     assert rows.times[0].pooled_bags == rows.times[0].own_bags == 0
     assert rows.traffic["total"]["bytes"] > 1.5 * en_nic(site, tuning).traffic["total"]["bytes"]
+
+
+def test_each_bag_counts_once_where_no_mini_batch_settles_the_nics(monkeypatch):
+    """At the end of a count, further mini-batches are in flight, whose bags may be pooled."""
+    monkeypatch.setattr(trace_module, "_SETTLED_KEYS", 0)
+    site = Site.of(POINT.changed(warmup=0, mini_batch=256))
+    times, plan = en_nic(site, POOLED).times[0], plan_of(POINT, site.trace)
+    busy, in_flight = busy_trace(site.trace, least_busy(64, True))
+    assert (busy.warmup, in_flight) == (1, 4)
+    bags, rows = np.zeros(4), np.zeros(4)
+    for batch in busy.batches:
+        lengths = batch.samples.bag_lengths
+        for node, share in enumerate(batch.samples.shares(4)):
+            tables = [table for table in (2, 3, 4) if plan.tables[table].owner == node]
+            for of, sign in ((lengths, 1), (share.bag_lengths, -1)):
+                rows[node] += sign * of[:, tables].sum()
+                bags[node] += sign * np.count_nonzero(of[:, tables])
+    count = len(busy.batches)
+    assert times.pooled_rows == rows.max() / count and times.pooled_bags == bags.max() / count
 
 
 def test_own_bags_take_no_time_in_a_run_of_an_evaluation(site):
