@@ -50,6 +50,8 @@ class Samples:
     bag_lengths: int32 ``[n, tables]``, keys of each bag; 0 is an empty bag.
     tables: int32 ``[k]``, the table of each key.
     rows: int64 ``[k]``, the row of each key.
+    weights: float32 ``[k]``, the weight of each key, 1 in tables without weights; None if no table
+        has weights.
 
     Raises
     ------
@@ -62,6 +64,7 @@ class Samples:
     bag_lengths: np.ndarray
     tables: np.ndarray
     rows: np.ndarray
+    weights: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         n = len(self.labels)
@@ -71,8 +74,9 @@ class Samples:
             raise ValueError(f"bag_lengths must have {n} rows, not shape "
                              f"{self.bag_lengths.shape!r}")
         keys = int(self.bag_lengths.sum())
-        for name in ("tables", "rows"):
-            if getattr(self, name).shape != (keys,):
+        for name in ("tables", "rows", "weights"):
+            if (name != "weights" or self.weights is not None) and (
+                    getattr(self, name).shape != (keys,)):
                 raise ValueError(f"{name} must have the {keys} entries that bag_lengths count, "
                                  f"not shape {getattr(self, name).shape!r}")
 
@@ -122,7 +126,7 @@ class Samples:
         offsets = self.key_offsets
         where = segment_indices(offsets[indices], np.diff(offsets)[indices])
         return Samples(self.dense[indices], self.labels[indices], self.bag_lengths[indices],
-                       self.tables[where], self.rows[where])
+                       self.tables[where], self.rows[where], _of(self.weights, where))
 
     def slice(self, start: int, stop: int) -> "Samples":
         """Return samples ``start`` to ``stop - 1``, clipped to the end, as views of this chunk."""
@@ -130,7 +134,7 @@ class Samples:
         first, last = self.key_offsets[start], self.key_offsets[stop]
         return Samples(self.dense[start:stop], self.labels[start:stop],
                        self.bag_lengths[start:stop], self.tables[first:last],
-                       self.rows[first:last])
+                       self.rows[first:last], _of(self.weights, slice(first, last)))
 
     def of_tables(self, kept: np.ndarray) -> "Samples":
         """Return the samples with the bags of some tables only; keys keep their table numbers.
@@ -139,7 +143,7 @@ class Samples:
         """
         keys = kept[self.tables]
         return Samples(self.dense, self.labels, np.ascontiguousarray(self.bag_lengths[:, kept]),
-                       self.tables[keys], self.rows[keys])
+                       self.tables[keys], self.rows[keys], _of(self.weights, keys))
 
     def shares(self, nodes: int) -> "list[Samples]":
         """Return the share of each of ``nodes``, as views of this chunk."""
@@ -152,6 +156,10 @@ class Samples:
                          np.diff(self.key_offsets))
 
 
+def _of(weights: np.ndarray | None, keys: np.ndarray | slice) -> np.ndarray | None:
+    return None if weights is None else weights[keys]
+
+
 def _offsets(lengths: np.ndarray) -> np.ndarray:
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
@@ -159,12 +167,14 @@ def _offsets(lengths: np.ndarray) -> np.ndarray:
 
 
 def concatenate(chunks: Iterable[Samples]) -> Samples:
-    """Concatenate chunks. Raises ``ValueError`` without chunks."""
+    """Concatenate chunks, all with weights or all without. Raises ``ValueError`` without chunks."""
     chunks = list(chunks)
     if not chunks:
         raise ValueError("concatenate requires at least one chunk, not []")
+    names = ["dense", "labels", "bag_lengths", "tables", "rows"]
+    names += ["weights"] * (chunks[0].weights is not None)
     return Samples(*(np.concatenate([getattr(chunk, name) for chunk in chunks])
-                     for name in ("dense", "labels", "bag_lengths", "tables", "rows")))
+                     for name in names))
 
 
 def first_samples(chunks: Iterable[Samples], count: int) -> Iterator[Samples]:

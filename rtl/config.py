@@ -279,8 +279,6 @@ class NicConfig:
                 ("owner_bag_beats", max(16, 4 * self.nodes), 16384, f"nodes {self.nodes}")):
             _in_range(name, getattr(self, name), low, high, by)
             _power_of_two(name, getattr(self, name))
-        if self.owner_bags and self.training:
-            raise ValueError(f"training must be False with owner_bags {self.owner_bags}, not True")
 
     def _check_training(self) -> None:
         """Raise for an invalid size of the gradient path."""

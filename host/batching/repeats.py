@@ -1,4 +1,5 @@
-"""Bags that repeat in a share: equal bags of a table, with the same number and order of keys."""
+"""Bags that repeat in a share: equal bags of a table, with the same number and order of keys, and
+the same bits of every weight."""
 
 import numpy as np
 
@@ -31,7 +32,7 @@ def first_bags(samples: Samples, nodes: int, found: str) -> np.ndarray:
 def repeated_bags(samples: Samples, nodes: int) -> np.ndarray:
     """Return whether each bag equals the bag of its table in the preceding sample of its share.
 
-    bool ``[samples, tables]``. Keys are compared in order. Empty bags are equal.
+    bool ``[samples, tables]``. Keys and their weights are compared in order. Empty bags are equal.
     """
     lengths = samples.bag_lengths
     same = np.zeros(lengths.shape, bool)
@@ -45,6 +46,9 @@ def repeated_bags(samples: Samples, nodes: int) -> np.ndarray:
     first, second = (segment_indices(of.reshape(-1)[later - shift], sizes)
                      for of, shift in ((begins, lengths.shape[1]), (begins, 0)))
     differs = samples.rows[first] != samples.rows[second]
+    if samples.weights is not None:
+        bits = samples.weights.view(np.uint32)
+        differs |= bits[first] != bits[second]
     same.reshape(-1)[np.repeat(later, sizes)[differs]] = False
     return same
 
@@ -52,8 +56,8 @@ def repeated_bags(samples: Samples, nodes: int) -> np.ndarray:
 def _earliest(samples: Samples, nodes: int, own: np.ndarray) -> np.ndarray:
     """Return the first sample of each share with an equal bag, for each bag.
 
-    Bags that agree so far are a group. Each key in turn divides the groups; a group of one bag
-    is left out.
+    Bags that agree so far are a group. Each key in turn, and then its weight, divides the groups; a
+    group of one bag is left out.
     """
     n, tables = samples.bag_lengths.shape
     lengths, begins = samples.bag_lengths.reshape(-1).astype(np.int64), samples.bag_offsets[:-1]
@@ -64,6 +68,9 @@ def _earliest(samples: Samples, nodes: int, own: np.ndarray) -> np.ndarray:
     found = own.copy()
     for key in range(int(lengths.max(initial=0))):
         bags, group = _shared(bags, group << KEY_ROW_BITS | samples.rows[begins[bags] + key])
+        if samples.weights is not None:
+            bits = samples.weights[begins[bags] + key].view(np.uint32).astype(np.int64)
+            bags, group = _shared(bags, group << 32 | bits)
         ended = lengths[bags] == key + 1
         # The bags of a group have the same length, and ascend.
         _, first, member = np.unique(group[ended], return_index=True, return_inverse=True)

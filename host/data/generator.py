@@ -10,7 +10,7 @@ an entity are similar but not equal. Clusters, entities and values have Zipf-Man
 a fixed value. Columns of up to 1,000 rows and larger columns have separate parameters. Every draw
 is a hash of (seed, kind of draw, subject). Sample i therefore does not depend on earlier samples,
 and memory is limited to a chunk. If the model has bags, their lengths are uniform, and an entity
-has as many values in a column as the bag has keys.
+has as many values in a column as the bag has keys. Weights of keys are uniform between 0 and 2.
 
 The parameters are fitted to real samples of Criteo Kaggle and Avazu: every share of key uses is
 within 7 % of the measured share, and the savings of greedy selection are within 4 points. Labels
@@ -34,7 +34,7 @@ _MOST_KEYS = 1 << 22
 _ENTITIES = 1e9
 
 _CLUSTER, _ENTITY, _PREFERRED, _FROM_CLUSTER, _USES_CLUSTER = range(5)
-_DENSE, _WEIGHT, _LABEL, _LENGTH = 8, 9, 10, 12
+_DENSE, _WEIGHT, _LABEL, _LENGTH, _KEY_WEIGHT = 8, 9, 10, 12, 16
 """Draws of the generator; :mod:`host.data.rules` and :mod:`host.data.draws` have the others."""
 
 
@@ -70,6 +70,7 @@ def _chunk(model: Model, index: np.ndarray, seed: int, profile: GeneratorProfile
     # Every key that a sample could have, and whether it does, table by table.
     rows = np.empty((len(index), sum(most for _, most in bags)), np.int64)
     there = np.empty(rows.shape, bool)
+    weights = np.ones(rows.shape, np.float32) if model.weighted_tables else None
     lengths = np.empty((len(index), model.tables), np.int32)
     place = 0
     for table, (size, (fewest, most)) in enumerate(zip(model.rows, bags)):
@@ -86,6 +87,8 @@ def _chunk(model: Model, index: np.ndarray, seed: int, profile: GeneratorProfile
         for nth in range(most):
             rows[:, place] = found = rule(column, nth, first)
             there[:, place] = nth < lengths[:, table]
+            if weights is not None and table in model.weighted_tables:
+                weights[:, place] = 2 * draw(seed, (_KEY_WEIGHT, table, nth), column.index)
             if first is None:
                 first = found
                 logit += there[:, place] * (draw(seed, (_WEIGHT, table), found) - 0.5)
@@ -100,11 +103,12 @@ def _chunk(model: Model, index: np.ndarray, seed: int, profile: GeneratorProfile
             dense[:, feature] - 2.0) / np.sqrt(model.dense)
     logit += np.log(profile.click_rate / (1 - profile.click_rate))
     label = draw(seed, (_LABEL,), index) * (1 + np.exp(-logit)) < 1
-    if not model.bags:
+    if not model.bags and weights is None:
         return Samples.one_hot(dense, label, rows)
     tables = np.repeat(np.arange(model.tables, dtype=np.int32), [most for _, most in bags])
     return Samples(dense, label.astype(np.float32), lengths,
-                   np.broadcast_to(tables, rows.shape)[there], rows[there])
+                   np.broadcast_to(tables, rows.shape)[there], rows[there],
+                   None if weights is None else weights[there])
 
 
 def _entities(index: np.ndarray, seed: int, profile: GeneratorProfile) -> np.ndarray:

@@ -51,7 +51,8 @@ class KeptSamples:
         self._file.seek(self._end)
         try:
             for values in (chunk.dense, chunk.labels, _narrow(chunk.bag_lengths),
-                           _narrow(chunk.rows)):
+                           _narrow(chunk.rows),
+                           np.zeros(0) if chunk.weights is None else chunk.weights):
                 np.save(self._file, values)
         except OSError as error:
             raise OSError(error.errno, f"{error.strerror}: set TMPDIR to a folder with more space",
@@ -60,10 +61,11 @@ class KeptSamples:
         return self._end
 
     def _load(self) -> Samples:
-        dense, labels, lengths, rows = (np.load(self._file) for _ in range(4))
+        dense, labels, lengths, rows, weights = (np.load(self._file) for _ in range(5))
         tables = np.tile(np.arange(lengths.shape[1], dtype=np.int32), len(lengths))
         return Samples(dense, labels, lengths.astype(np.int32),
-                       np.repeat(tables, lengths.reshape(-1)), rows.astype(np.int64))
+                       np.repeat(tables, lengths.reshape(-1)), rows.astype(np.int64),
+                       None if weights.dtype != np.float32 else weights)
 
 
 def _narrow(values: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from host.dlrm.float32 import canonical, means, quiet
+from host.dlrm.float32 import canonical, fused, means, quiet
 from host.dlrm.interaction import interaction
 from host.dlrm.mlp import Layer, forward, initial_layers, linear_blas, linear_fixed
 from host.dlrm.rows import row_values
@@ -20,23 +20,33 @@ _BLOCK_KEYS = 1 << 16
 
 
 @quiet()
-def pool(vectors: np.ndarray, lengths: np.ndarray, pooling: str = "sum") -> np.ndarray:
+def pool(vectors: np.ndarray, lengths: np.ndarray, pooling: str = "sum",
+         weights: np.ndarray | None = None, weighted: np.ndarray | None = None) -> np.ndarray:
     """Pool bags in float32: ``vectors [k, d]`` concatenated in bag order, ``lengths [bags]``.
 
     A sum starts from the bag's first vector and adds the other vectors in order; an empty bag gives
-    +0. For ``pooling`` ``mean``, the sum is divided by float32 of the bag's length. A NaN is
-    0x7FC00000, except in a bag with a single vector, whose sum is the vector bit for bit. Returns
-    float32 ``[bags, d]``.
+    +0. The sum of a weighted bag starts from +0 and adds the product of each vector and its weight
+    in order, with a fused multiply-add, as FBGEMM does. For ``pooling`` ``mean``, the sum is
+    divided by float32 of the bag's length. A NaN is 0x7FC00000, except in a bag with a single
+    vector and no weight, whose sum is the vector bit for bit. Returns float32 ``[bags, d]``.
+
+    weights: weight of each vector, float32 ``[k]``; None without weights.
+    weighted: whether each bag uses its weights: bool ``[bags]``; None for all bags.
     """
     lengths = np.asarray(lengths, np.int64)
     result = np.zeros((len(lengths), vectors.shape[1]), np.float32)
     first = np.cumsum(lengths) - lengths
+    uses = np.full(len(lengths), weights is not None) if weighted is None else weighted
     longest_first = np.argsort(-lengths, kind="stable")
     # With bags sorted by length, bags with a vector at a position are contiguous.
     reaching = len(lengths) - np.searchsorted(np.sort(lengths), np.arange(lengths.max(initial=0)),
                                               side="right")
     for position, count in enumerate(reaching):
         bags = longest_first[:count]
+        if weights is not None:
+            mine, bags = bags[uses[bags]], bags[~uses[bags]]
+            at = first[mine] + position
+            result[mine] = fused(vectors[at], weights[at, None], result[mine])
         if position == 0:
             result[bags] = vectors[first[bags]]
         else:
@@ -66,6 +76,8 @@ def divided(model: Model, vectors: np.ndarray, lengths: np.ndarray) -> np.ndarra
 def pooled_reference(samples: Samples, model: Model, seed: int) -> np.ndarray:
     """Return the pooled vectors of every bag as NICs send them: float32 ``[n, tables, width]``."""
     n, dimension = len(samples), model.width
+    weights, weighted = samples.weights, np.zeros(model.tables, bool)
+    weighted[list(model.weighted_tables)] = True
     result = np.empty((n, model.tables, dimension), np.float32)
     offsets = samples.key_offsets
     first = 0
@@ -75,7 +87,9 @@ def pooled_reference(samples: Samples, model: Model, seed: int) -> np.ndarray:
         keys = slice(offsets[first], offsets[last])
         vectors = row_values(model, seed, samples.tables[keys], samples.rows[keys])
         lengths = samples.bag_lengths[first:last].reshape(-1)
-        pooled = pool(vectors, lengths, model.nic_pooling)
+        pooled = pool(vectors, lengths, model.nic_pooling,
+                      None if weights is None else weights[keys],
+                      np.tile(weighted, last - first))
         result[first:last] = pooled.reshape(last - first, -1, dimension)
         first = last
     return result

@@ -1,5 +1,6 @@
 """Embedding part of training without a NIC: pooled vectors forward, bag gradients backward."""
 
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -12,7 +13,7 @@ from host.dlrm.row_store import RowStore
 from host.model import Model
 from host.samples import Samples, share_sizes
 
-__all__ = ["PARTIALS", "EmbeddingTables", "key_gradients", "row_gradients"]
+__all__ = ["PARTIALS", "EmbeddingTables", "key_gradients", "row_gradients", "sums_in_order"]
 
 PARTIALS = ("exact", "rounded")
 """Forms of a node's gradient sum of a row before it is added to the sums of other nodes."""
@@ -35,8 +36,19 @@ def key_gradients(samples: Samples, gradients: np.ndarray, pooling: str) -> np.n
     return np.repeat(bags, lengths, axis=0)
 
 
-def row_gradients(samples: Samples, gradients: np.ndarray, nodes: int = 1,
-                  partials: str = "exact") -> tuple[np.ndarray, np.ndarray]:
+def sums_in_order(keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct ``keys [n]``, ascending, and the sum of each key's ``values [n, d]``.
+
+    A sum starts from the key's first value and adds the other values in order, in float32, as
+    :func:`host.dlrm.dlrm.pool` does.
+    """
+    order = np.argsort(keys, kind="stable")
+    distinct, counts = np.unique(keys, return_counts=True)
+    return distinct, pool(values[order], counts)
+
+
+def row_gradients(samples: Samples, gradients: np.ndarray, nodes: int = 1, partials: str = "exact",
+                  in_order: Sequence[int] = ()) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct keys of a mini-batch, ascending, and the gradients of their rows.
 
     ``gradients [k, d]`` are the gradients of the keys. For ``partials`` ``exact``, a row's gradient
@@ -44,7 +56,18 @@ def row_gradients(samples: Samples, gradients: np.ndarray, nodes: int = 1,
     samples are summed exactly and rounded once; the row's gradient is the exact sum of these sums,
     rounded once. Nodes have contiguous shares of the samples whose sizes differ by at most 1;
     larger shares come first.
+
+    ``in_order``: numbers of the tables whose gradients are summed by :func:`sums_in_order` instead,
+    in the order of the mini-batch, for any ``nodes``.
     """
+    if len(in_order):
+        chosen = np.isin(np.arange(samples.bag_lengths.shape[1]), in_order)
+        here = chosen[samples.tables]
+        parts = (sums_in_order(samples.keys[here], gradients[here]),
+                 row_gradients(samples.of_tables(~chosen), gradients[~here], nodes, partials))
+        keys, sums = (np.concatenate(part) for part in zip(*parts))
+        order = np.argsort(keys)
+        return keys[order], sums[order]
     if partials == "exact":
         return sums_by_key(samples.keys, gradients)
     bounds = accumulate(share_sizes(len(samples), nodes), initial=0)
@@ -61,13 +84,13 @@ class EmbeddingTables:
     ----------
     model, seed: tables and their initial rows.
     optimizer: optimizer of the rows.
-    nodes, partials: order of gradient sums, see `row_gradients`.
+    nodes, partials, in_order: order of gradient sums, see `row_gradients`.
 
     ``rows`` are the written rows.
     """
 
     def __init__(self, model: Model, seed: int, optimizer: Optimizer | None = None,
-                 nodes: int = 1, partials: str = "exact") -> None:
+                 nodes: int = 1, partials: str = "exact", in_order: Sequence[int] = ()) -> None:
         if nodes < 1:
             raise ValueError(f"nodes must be at least 1, not {nodes!r}")
         if partials not in PARTIALS:
@@ -75,6 +98,7 @@ class EmbeddingTables:
         self.optimizer = optimizer or Optimizer()
         self.nodes = nodes
         self.partials = partials
+        self.in_order = in_order
         self.rows = RowStore(model, seed)
 
     def pooled(self, samples: Samples) -> np.ndarray:
@@ -87,6 +111,6 @@ class EmbeddingTables:
         """Update every row of the mini-batch with the gradients of its bags ``[n, tables, d]``."""
         keys, sums = row_gradients(
             samples, key_gradients(samples, gradients, self.rows.model.nic_pooling), self.nodes,
-            self.partials)
+            self.partials, self.in_order)
         vectors, states = self.rows.read(keys)
         self.rows.write(keys, *self.optimizer.apply(vectors, states, sums))

@@ -50,6 +50,7 @@ class TableFile:
     bag: number of keys of a generated sample, or minimum and maximum.
     count: number of tables of this kind.
     request: whether all generated samples of a request have the same bag.
+    weighted: whether a bag has a weight for each key.
     dimension, pooling: of the table; None means the model's.
     """
 
@@ -58,6 +59,7 @@ class TableFile:
     bag: int | tuple[int, int] = 1
     count: int = 1
     request: bool = False
+    weighted: bool = False
     dimension: int | None = None
     pooling: str | None = None
 
@@ -112,7 +114,8 @@ class _ModelFile:
                       tuple(number for number, table in enumerate(tables) if table.request),
                       self.mini_batches,
                       tuple(table.dimension or self.dimension for table in tables),
-                      tuple(table.pooling or self.pooling for table in tables))
+                      tuple(table.pooling or self.pooling for table in tables),
+                      tuple(number for number, table in enumerate(tables) if table.weighted))
         object.__setattr__(self, "model", model)
 
 

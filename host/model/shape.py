@@ -60,6 +60,7 @@ class Model:
     requests: samples of each request; empty means that each sample is a request. Generated samples
         of a request are consecutive, and each length occurs once in as many requests.
     request_tables: tables in which all generated samples of a request have the same bag.
+    weighted_tables: tables whose bags have a weight for each key.
     mini_batches: samples of the global mini-batches for which the workload is evaluated.
 
     Raises
@@ -84,6 +85,7 @@ class Model:
     mini_batches: tuple[int, ...] = ()
     dimensions: tuple[int, ...] = ()
     poolings: tuple[str, ...] = ()
+    weighted_tables: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -127,8 +129,9 @@ class Model:
         if self.request_tables and not self.requests:
             raise ValueError("requests must be given: tables have the same bag in all samples of "
                              "a request")
-        for index, table in enumerate(self.request_tables):
-            check_range(f"request_tables[{index}]", table, 0, self.tables - 1)
+        for name in ("request_tables", "weighted_tables"):
+            for index, table in enumerate(getattr(self, name)):
+                check_range(f"{name}[{index}]", table, 0, self.tables - 1)
 
     def _check_own(self) -> None:
         """Check dimension and pooling of each table, and drop them where all are the model's."""
@@ -229,9 +232,9 @@ class Model:
         """Return this model with the tables of the numbers ``kept``, ascending, and a name."""
         own = {field: tuple(of[table] for table in kept) if (of := getattr(self, field)) else ()
                for field in ("rows", "bags", "dimensions", "poolings")}
-        return replace(self, name=name, **own,
-                       request_tables=tuple(kept.index(table) for table in self.request_tables
-                                            if table in kept))
+        own |= {field: tuple(kept.index(table) for table in getattr(self, field) if table in kept)
+                for field in ("request_tables", "weighted_tables")}
+        return replace(self, name=name, **own)
 
     @property
     def keys(self) -> float:

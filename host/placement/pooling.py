@@ -2,7 +2,7 @@
 
 A bag is **foreign** if another node than its requester owns rows of it. Pooled at the requester, a
 foreign bag costs a lookup and a vector for each row that the remote cache misses. Pooled at the
-owner, it costs its head, its rows and one vector.
+owner, it costs its head, its rows, the weights of a weighted bag, and one vector.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from host.placement.lru import LruCaches
-from host.placement.shard import ShardPlan, key_hash
+from host.placement.shard import Placement, ShardPlan, key_hash
 from host.samples import KEY_ROW_BITS, Samples
-from host.wire.bags import NARROW_ROWS
+from host.wire.bags import NARROW_ROWS, bag_keys
 from rtl.config import NicConfig
 from rtl.formats import (
     BEAT_BYTES,
@@ -159,7 +159,8 @@ class ForeignBags:
             bag[full] = np.logical_or.reduceat(foreign, batch.bag_offsets[:-1][full])
         bag = bag.reshape(lengths.shape)
         self.bags += bag.sum(axis=0)
-        self.words += np.where(bag, 1 + words_of(lengths, self._wide, 0), 0).sum(axis=0)
+        self.words += np.where(bag, 1 + words_of(lengths, self._wide, self.plan.weighted),
+                               0).sum(axis=0)
         self.keys += np.bincount(batch.tables[foreign], minlength=tables)
         node, key = requester[foreign].astype(np.uint8), batch.keys[foreign]
         # Sorting is several times faster than numpy.unique.
@@ -209,7 +210,7 @@ def _table(keys: np.ndarray) -> np.ndarray:
 
 
 def choose_pools(foreign: ForeignBags, wire: Wire, obstacles: Sequence[str | None],
-                 sets: int, ways: int) -> list[PoolPlace]:
+                 sets: int, ways: int, needed: np.ndarray | None = None) -> list[PoolPlace]:
     """Return the pool place of each table that needs the fewest network bytes, headers included.
 
     At first all tables pool at the requester. Then tables that need fewer bytes at the owner move
@@ -219,11 +220,12 @@ def choose_pools(foreign: ForeignBags, wire: Wire, obstacles: Sequence[str | Non
 
     obstacles: :func:`pool_obstacles`; a table with an obstacle stays at the requester.
     sets, ways: size of a node's remote cache, see :meth:`ForeignBags.missed_rows`.
+    needed: tables that pool at their owner for any bytes, bool ``[tables]``; None for no table.
     """
     free = np.array([obstacle is None for obstacle in obstacles])
     at_owner = wire.owner_bytes(foreign.bags, foreign.words) + wire.header_bytes(
         foreign.bags, foreign.words)
-    owner = np.zeros(len(free), bool)
+    owner = np.zeros(len(free), bool) if needed is None else needed & free
     while True:
         missed = foreign.missed_rows(~owner, sets, ways)
         at_requester = wire.requester_bytes(missed) + wire.header_bytes(missed, missed)
@@ -233,9 +235,9 @@ def choose_pools(foreign: ForeignBags, wire: Wire, obstacles: Sequence[str | Non
         owner |= moved
 
 
-def most_keys(config: NicConfig, rows: int) -> int:
-    """Return the most keys of a bag of an owner-pooled table with ``rows`` rows."""
-    return (config.bag_words - 1) * (1 if rows > NARROW_ROWS else 2)
+def most_keys(config: NicConfig, table: Placement) -> int:
+    """Return the most keys of a bag of ``table`` if it pools at its owner."""
+    return bag_keys(config.bag_words - 1, table.rows > NARROW_ROWS, table.weighted)
 
 
 def pool_obstacles(plan: ShardPlan, config: NicConfig,
@@ -246,9 +248,9 @@ def pool_obstacles(plan: ShardPlan, config: NicConfig,
     """
     return [f"its rows are hashed over {table.owners} nodes"
             if table.kind == DescriptorKind.ROW else
-            f"its bags must have at most {most_keys(config, table.rows)} keys "
+            f"its bags must have at most {most_keys(config, table)} keys "
             f"{bag_bound(config)}, not {keys}"
-            if keys > most_keys(config, table.rows) else None
+            if keys > most_keys(config, table) else None
             for table, keys in zip(plan.tables, longest)]
 
 

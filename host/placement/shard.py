@@ -59,7 +59,7 @@ class Placement:
     ``kind`` TABLE: all rows at ``owner``. ROW: hashed over ``owners`` nodes, starting at ``owner``.
     REPLICATED: a copy at every node. ``values``: relative size of a row, by which rules balance.
     ``pool``: node that adds the vectors of a bag. ``mean``: whether bags pool to their mean, for
-    NICs that pool each table in its own way.
+    NICs that pool each table in its own way. ``weighted``: whether bags have a weight for each key.
     """
 
     kind: DescriptorKind
@@ -69,6 +69,7 @@ class Placement:
     values: int = 1
     pool: PoolPlace = PoolPlace.REQUESTER
     mean: bool = False
+    weighted: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,12 +137,15 @@ class ShardPlan:
         if given is not None and len(given) != model.tables:
             raise ValueError(f"placement must have {model.tables} nodes, one for each table, "
                              f"not {len(given)}")
-        sizes = tuple(zip(model.rows, model.dimensions or (1,) * model.tables))
+        weighted = [table in model.weighted_tables for table in range(model.tables)]
+        sizes = tuple(zip(model.rows, model.dimensions or (1,) * model.tables, weighted))
         if placement == "row" or (nodes > model.tables and given is None):
-            return cls(nodes, tuple(Placement(DescriptorKind.ROW, rows, 0, nodes, values)
-                                    for rows, values in sizes), rule)
-        return cls(nodes, tuple(Placement(DescriptorKind.TABLE, rows, values=values)
-                                for rows, values in sizes), rule).dealt_anew()
+            return cls(nodes, tuple(Placement(DescriptorKind.ROW, rows, 0, nodes, values,
+                                              weighted=heavy)
+                                    for rows, values, heavy in sizes), rule)
+        return cls(nodes, tuple(Placement(DescriptorKind.TABLE, rows, values=values,
+                                          weighted=heavy)
+                                for rows, values, heavy in sizes), rule).dealt_anew()
 
     def dealt_anew(self) -> "ShardPlan":
         """Return this plan with its whole tables reassigned by the rule.
@@ -210,6 +214,11 @@ class ShardPlan:
         """
         return np.array([table.rows if table.pool == PoolPlace.OWNER else 0
                          for table in self.tables], np.int64)
+
+    @property
+    def weighted(self) -> np.ndarray:
+        """Whether the bags of each table have weights: bool ``[tables]``."""
+        return np.array([table.weighted for table in self.tables])
 
     @property
     def pools_at_owner(self) -> bool:

@@ -153,6 +153,9 @@ def _trace(of: Workload, _: tuple[str, ...]) -> Trace:
     source = SampleSource.of(JobWorkload(
         config=of.preset, model=None if of.of_paper else of.dataset, data=data or None,
         format=of.format, samples=ENDLESS, seed=of.seed))
+    if source.model.weighted_tables:
+        raise ValueError(f"weighted of table {source.model.weighted_tables[0]} must be false in "
+                         f"comparisons, not true: systems do not charge weights")
     chunks = first_of(source, count)
     have, notes = sum(map(len, chunks)), []
     if have < count:
@@ -307,7 +310,8 @@ def without_small(trace: Trace, rows: int) -> Trace:
         held = kept[samples.tables]
         return Samples(samples.dense, samples.labels,
                        np.ascontiguousarray(samples.bag_lengths[:, kept]),
-                       number[samples.tables[held]].astype(np.int32), samples.rows[held])
+                       number[samples.tables[held]].astype(np.int32), samples.rows[held],
+                       None if samples.weights is None else samples.weights[held])
 
     return replace(trace, changed=True, model=model_without(trace, rows), least_rows=rows,
                    batches=tuple(replace(batch, samples=less(batch.samples))

@@ -56,7 +56,12 @@ def linear_compiled(inputs: np.ndarray, layer: Layer) -> np.ndarray:
 
 
 def pooled_compiled(samples: Samples, model: Model, seed: int) -> np.ndarray:
-    """Return the result of :func:`host.dlrm.dlrm.pooled_reference`, and raise its exceptions."""
+    """Return the result of :func:`host.dlrm.dlrm.pooled_reference`, and raise its exceptions.
+
+    The reference itself pools samples with weights.
+    """
+    if samples.weights is not None:
+        return pooled_reference(samples, model, seed)
     tables, rows, lengths = (np.ascontiguousarray(array, np.int64) for array in (
         samples.tables, samples.rows, samples.bag_lengths))
     constants = rows_of(model, seed)

@@ -9,7 +9,7 @@ from sim.job.pools import segments_needed
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 
-__all__ = ["check_fit", "check_pools", "check_slots", "check_units", "config_to_build",
+__all__ = ["check_fit", "check_slots", "check_units", "config_to_build",
            "divides_by_table", "fitting_nic", "preset_of", "sizes_beyond"]
 
 
@@ -44,10 +44,7 @@ def _power(least: int) -> int:
 
 def fitting_nic(config: NicConfig, model: Model, runtime: Runtime, workload: Workload,
                 plan: ShardPlan | None = None) -> NicConfig:
-    """Return the NIC to build, see `config_to_build`. Raises as `check_fit` and `check_pools` do.
-    """
-    if plan is not None:
-        check_pools(config, plan)
+    """Return the NIC to build, see `config_to_build`. Raises as `check_fit` does."""
     config = config_to_build(config, model, runtime, workload, plan)
     check_fit(config, model, runtime, workload)
     return config
@@ -83,15 +80,6 @@ def divides_by_table(config: NicConfig, model: Model, runtime: Runtime) -> bool:
     Otherwise hosts divide the sums, see :func:`host.dlrm.dlrm.divided`.
     """
     return bool(config.owner_bags and model.poolings) and runtime.deliver != "unique"
-
-
-def check_pools(config: NicConfig, plan: ShardPlan) -> None:
-    """Raise ``ValueError`` for settings that tables which pool at their owner do not support."""
-    if not plan.pools_at_owner:
-        return
-    if config.training:
-        raise ValueError("training must be false for tables that pool at their owner, not true: "
-                         "use pool requester")
 
 
 def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workload) -> None:

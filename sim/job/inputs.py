@@ -130,7 +130,11 @@ def _found(workload: Workload) -> tuple[Model, str | None]:
         return load_model(named if workload.model is None else workload.model), None
     kind = known_format(workload.data, workload.format)
     if workload.model is not None:
-        return load_model(workload.model), kind
+        model = load_model(workload.model)
+        if model.weighted_tables:
+            raise ValueError(f"weighted of table {model.weighted_tables[0]} must be false with "
+                             f"data, not true: files have no weights of keys")
+        return model, kind
     if kind.removesuffix(EXACT) == "criteo" and workload.config == "terabyte":
         return MODELS["terabyte"], kind
     found = default_model(workload.data, kind)

@@ -25,7 +25,7 @@ from rtl.formats import RECORDS_PER_BEAT, TAGS_PER_BEAT, PoolPlace, words_of
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 
-__all__ = ["check_bags", "pool_slots", "remote_cache_of", "segments_needed",
+__all__ = ["check_bags", "check_weights", "pool_slots", "remote_cache_of", "segments_needed",
            "segments_of_samples", "wire_of", "with_pools"]
 
 
@@ -88,7 +88,9 @@ def _chosen(foreign: ForeignBags, model: Model, obstacles: list[str | None], con
             runtime: Runtime) -> tuple[ShardPlan, list[str]]:
     """Return the plan with the fewest bytes on the network, and a note on the choice."""
     wire, cache = wire_of(config, model.width), remote_cache_of(config, runtime)
-    pools = choose_pools(foreign, wire, obstacles, *cache)
+    # NICs cannot pool weighted bags.
+    needed = foreign.plan.weighted & (runtime.deliver != "unique")
+    pools = choose_pools(foreign, wire, obstacles, *cache, needed=needed)
     requester = [PoolPlace.REQUESTER] * model.tables
     bytes_now, bytes_before = (
         int(foreign.bytes_of(wire, places, *cache).chosen(places).sum())
@@ -151,7 +153,7 @@ def check_bags(samples: Samples, numbers: np.ndarray, plan: ShardPlan, config: N
     pooled = plan.owner_pooled
     for table in np.flatnonzero(pooled).tolist():
         keys = int(samples.bag_lengths[:, table].max(initial=0))
-        most = most_keys(config, int(pooled[table]))
+        most = most_keys(config, plan.tables[table])
         if keys > most:
             raise ValueError(f"table {table} pools at the owner: its bags must have at most {most} "
                              f"keys {bag_bound(config)}, not {keys}: use a larger "
@@ -163,21 +165,34 @@ def check_bags(samples: Samples, numbers: np.ndarray, plan: ShardPlan, config: N
                          f"use a larger bag_segments, or pool fewer tables at the owner")
 
 
+def check_weights(plan: ShardPlan, deliver: str) -> None:
+    """Raise ``ValueError`` for a weighted table whose bags NICs would pool, because they do not
+    multiply.
+
+    deliver: delivery of the NICs; with ``unique``, GPUs pool.
+    """
+    left = np.flatnonzero(plan.weighted & (plan.owner_pooled == 0))
+    if len(left) and deliver != "unique":
+        raise ValueError(f"table {left[0]} has weights, so it must pool at its owner with deliver "
+                         f"{deliver}: use pool owner, or deliver unique")
+
+
 def segments_needed(model: Model, workload: Workload, plan: ShardPlan) -> int:
     """Return the most segments of a generated sample; for files, of bags of a key."""
-    return int(_segments(np.array(_longest(model, workload)), plan.owner_pooled))
+    return int(_segments(np.array(_longest(model, workload)), plan))
 
 
 def segments_of_samples(samples: Samples, plan: ShardPlan) -> np.ndarray:
     """Return the most segments of each sample's owner-pooled bags: int64 ``[n]``."""
-    return _segments(samples.bag_lengths.astype(np.int64), plan.owner_pooled)
+    return _segments(samples.bag_lengths.astype(np.int64), plan)
 
 
-def _segments(lengths: np.ndarray, pooled: np.ndarray) -> np.ndarray:
+def _segments(lengths: np.ndarray, plan: ShardPlan) -> np.ndarray:
     """Return the most segments of the owner-pooled bags of samples: int64 ``[...]``.
 
-    lengths: keys of each bag, int64 ``[..., tables]``. pooled: :attr:`ShardPlan.owner_pooled`.
+    lengths: keys of each bag, int64 ``[..., tables]``.
     """
-    words = 1 + words_of(lengths, (pooled > NARROW_ROWS).astype(np.int64), 0)
+    pooled = plan.owner_pooled
+    words = 1 + words_of(lengths, (pooled > NARROW_ROWS).astype(np.int64), plan.weighted)
     # A bag may begin at the last word of a beat.
     return np.where((pooled > 0) & (lengths > 0), (words + 14) // 8, 0).sum(axis=-1)

@@ -27,12 +27,14 @@ class OwnerPooling:
     own: whether the bags of each table are a node's own: bool ``[nodes, tables]``.
     items: begin of each head, record and bag in the step's records: int64, ascending.
     parts: own bags of each sample that are pooled: int64 ``[nodes]``, 0 until the kernel ends.
+    weighted: whether the bags of each table have weights: bool ``[tables]``.
     """
 
     pooled: np.ndarray
     own: np.ndarray
     items: np.ndarray
     parts: np.ndarray
+    weighted: np.ndarray
 
     @classmethod
     def of(cls, plan: ShardPlan, samples: Samples, first: int,
@@ -52,7 +54,7 @@ class OwnerPooling:
                 continue
             new = None if sent is None else sent[begin:end, ~own[node]]
             words, places = bag_queries(samples.slice(begin, end).of_tables(~own[node]),
-                                        first + begin, plan.owner_pooled, new)
+                                        first + begin, plan.owner_pooled, new, plan.weighted)
             kinds = record_fields(QueryRecord, words[places])["kind"]
             records.append(words)
             items.append(places + at)
@@ -62,7 +64,7 @@ class OwnerPooling:
             heads.append(at + ends[np.cumsum(headed) - headed])
             at += len(words)
         pools = cls(plan.owner_pooled > 0, own, np.concatenate(items),
-                    np.zeros(plan.nodes, np.int64))
+                    np.zeros(plan.nodes, np.int64), plan.weighted)
         return pools, np.concatenate(records), np.append(np.concatenate(heads), at)
 
     def sends(self, node: int) -> bool:
@@ -93,8 +95,10 @@ class OwnerPooling:
             full &= sent[:, self.own[node]].reshape(-1)
         tables = held.tables[held.bag_offsets[:-1][full]].astype(np.int64)
         none = np.zeros(len(tables), np.int64)
-        return BagList(tables, lengths[full], held.rows[np.repeat(full, lengths)], none,
-                       none.astype(bool))
+        keys = np.repeat(full, lengths)
+        weights = (None, None) if held.weights is None else (
+            held.weights[keys], self.weighted[tables])
+        return BagList(tables, lengths[full], held.rows[keys], none, none.astype(bool), *weights)
 
 
 def share_slots(samples: Samples, plan: ShardPlan, sent: np.ndarray | None = None) -> int:

@@ -54,6 +54,7 @@ class Step:
     unique: whether the NICs send each distinct vector of a share once.
     pools: bags of owner-pooled tables; None without owner-pooled tables.
     repeats: repeated bags, which the NICs do not get; None if all bags are sent.
+    weighted: whether the bags of each table have weights, bool ``[tables]``; None without weights.
     starts, ends: host cycles of the first query and the last result of each share, once known.
     """
 
@@ -73,6 +74,7 @@ class Step:
     unique: bool = False
     pools: OwnerPooling | None = None
     repeats: Repeats | None = None
+    weighted: np.ndarray | None = None
     starts: dict[int, float] = field(default_factory=dict)
     ends: dict[int, float] = field(default_factory=dict)
 
@@ -84,7 +86,7 @@ class Step:
         """Deal ``samples`` in contiguous shares whose sizes differ by at most 1.
 
         ``answer``: parts and values of a sample's answer. ``plan``: plan of the tables, if it may
-        have owner-pooled tables. ``repeats``: repeated bags to find, one of
+        have owner-pooled or weighted tables. ``repeats``: repeated bags to find, one of
         `host.batching.repeats.REPEATS`. ``ValueError`` if the step is ``unique`` and a share has
         more slots than there are indices.
         """
@@ -107,7 +109,8 @@ class Step:
         return cls(number, first, samples, shares,
                    np.zeros((n, *answer), np.float32), dense, np.zeros(n, np.int64),
                    np.zeros(n, np.int64), np.where(asked > 0, asked, sizes), records, bounds, batch,
-                   unique=unique, pools=pools, repeats=again)
+                   unique=unique, pools=pools, repeats=again,
+                   weighted=plan.weighted if plan is not None and plan.weighted.any() else None)
 
     @property
     def numbers(self) -> np.ndarray:
@@ -190,6 +193,28 @@ class Step:
             return self.pools.sent_lengths(node, share, sent)
         lengths = share.bag_lengths.astype(np.int64) * (True if sent is None else sent)
         return lengths, lengths
+
+    def slot_weights(self, node: int) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return the weight of each slot in :meth:`queries` that is not empty, float32 ``[slots]``,
+        and whether the host weights the bags of each table in :meth:`bag_lengths`, bool; None
+        without weights.
+
+        A bag of an owner-pooled table is a slot of weight 1: its owner has used the weights.
+        """
+        if self.weighted is None:
+            return None, None
+        share, sent = self.samples.slice(*self.shares[node:node + 2]), self._sent(node)
+        assert share.weights is not None
+        pooled, tables = np.zeros((2, share.table_count), bool)
+        if self.pools is not None:
+            pooled, tables = self.pools.pooled, self.pools.own[node]
+        lengths = share.bag_lengths.astype(np.int64)
+        here = ~tables & (lengths > 0) & (True if sent is None else sent)
+        slots = here * np.where(pooled, 1, lengths)
+        weights = np.ones(int(slots.sum()), np.float32)
+        weights[np.repeat(np.tile(~pooled, len(share)), slots.reshape(-1))] = share.weights[
+            np.repeat((here & ~pooled).reshape(-1), lengths.reshape(-1))]
+        return weights, (self.weighted & ~pooled)[~tables]
 
     def own_places(self, node: int) -> np.ndarray:
         """Return the places of :meth:`own_bags` among the answers of the share of ``node``, which

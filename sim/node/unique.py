@@ -114,7 +114,10 @@ class UniqueShare:
             raise ProtocolError(f"that name vector {indices[wrong.argmax()]} of {len(vectors)}")
         step, at = self.step, self.first + np.flatnonzero(answered)
         lengths, slots = (each[answered] for each in step.bag_lengths(self._node))
-        pooled = pool(vectors[indices], slots.reshape(-1), "sum")
+        weights, weighted = step.slot_weights(self._node)
+        pooled = pool(vectors[indices], slots.reshape(-1), "sum",
+                      None if weights is None else weights[keys[~self._empty]],
+                      None if weighted is None else np.tile(weighted, len(slots)))
         if pooling == "mean":
             pooled = means(pooled, lengths.reshape(-1))
         step.place_all(self._node, at, pooled.reshape(*lengths.shape, vectors.shape[1]))

@@ -38,7 +38,7 @@ from rtl.config import NicConfig, beats_of, preset
 from sim.job.fit import check_units, config_to_build
 from sim.job.inputs import SampleSource
 from sim.job.memory import STATE_BYTES, node_bytes
-from sim.job.pools import check_bags, remote_cache_of, wire_of, with_pools
+from sim.job.pools import check_bags, check_weights, remote_cache_of, wire_of, with_pools
 from sim.job.settings import Runtime, apply_settings
 from sim.job.workload import Workload, check_cluster
 from sim.offline.plan_checks import checks
@@ -107,6 +107,7 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
              for name in dict.fromkeys((*PLACEMENTS, workload.placement))}
     dealt, notes = with_pools(plans[workload.placement], model, workload, system.config,
                               system.runtime, source.measured())
+    check_weights(dealt, system.runtime.deliver)
     plans[workload.placement] = dealt
     system = replace(system, config=config_to_build(system.config, model, system.runtime, workload,
                                                     dealt))

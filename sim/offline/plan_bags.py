@@ -75,7 +75,7 @@ class BatchSlots:
         bag = (rows > 0) & (lengths > 0) & ~own
         slots = np.where(own, 0, np.where(rows > 0, 1, np.maximum(lengths, 1)))
         wide = (rows > NARROW_ROWS).astype(np.int64)
-        words = np.where(bag, 1 + words_of(lengths, wide, 0), slots)
+        words = np.where(bag, 1 + words_of(lengths, wide, plan.weighted), slots)
         cycles = np.where(bag, -(-words // RECORDS_PER_BEAT), slots).reshape(-1)
         # Cycles before each bag on its own node.
         before = np.cumsum(cycles) - cycles

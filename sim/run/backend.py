@@ -2,8 +2,8 @@
 
 The Python implementations (:mod:`sim.node`, :mod:`sim.cluster`, :mod:`host.dlrm`) are the
 reference; both give the same bits and cycles. Python is used with Amaranth's simulator, which needs
-no compiler, and for special behaviour: a traced NIC, a silent host or GPU, repeated bags,
-training, a test.
+no compiler, and for special behaviour: a traced NIC, a silent host or GPU, repeated bags, bags with
+weights, training, a test.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,6 +14,7 @@ from host.dlrm.row_store import RowStore
 from host.dlrm.rows import row_values
 from host.model import Model
 from host.placement.shard import ShardPlan
+from host.samples import KEY_ROW_BITS
 from host.timing.gpu import GpuProfile
 from host.timing.network import Network
 from host.timing.pcie import PcieProfile
@@ -84,7 +85,8 @@ class Backend:
         # Compiled hosts pool all own bags alike.
         uneven = delivery.plan is not None and delivery.plan.means.any()
         if (self.compiled_hosts and self.rows is None and not uneven
-                and not workload.fault_plan.silences and workload.repeats == "send"):
+                and not workload.fault_plan.silences and workload.repeats == "send"
+                and not model.weighted_tables):
             if isinstance(engine, ModelEngine):
                 return ModelNode(number, engine, config, model.width, *rest, delivery)
             if isinstance(engine, CompiledEngine) and engine.drivable:
@@ -117,7 +119,8 @@ class Backend:
                                 events, send)
 
         return Node(number, engine, config, store_answers(rows, number, payload),
-                    rows.model.width, pcie, gpu, 1, training=training, delivery=delivery)
+                    rows.model.width, pcie, gpu, 1, training=training, delivery=delivery,
+                    read=lambda tables, numbers: rows.read(tables << KEY_ROW_BITS | numbers)[0])
 
     def exchange_between(self, nodes: Sequence[ClusterNode], network: Network) -> FrameExchange:
         """Return the exchange that carries frames between ``nodes``."""

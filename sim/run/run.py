@@ -23,7 +23,7 @@ from sim.job.fit import divides_by_table, fitting_nic
 from sim.job.inputs import SampleSource, batcher_of, check_warmup, holdable
 from sim.job.memory import check_memory
 from sim.job.options import RunOptions
-from sim.job.pools import with_pools
+from sim.job.pools import check_weights, with_pools
 from sim.job.restarts import check_restarts
 from sim.job.settings import apply_settings
 from sim.nic.ports import Observer
@@ -116,6 +116,7 @@ class Run:
             if slots > MOST_INDICES:
                 runtime, self._unique = replace(runtime, deliver="pooled"), False
                 self.notes.append(pooled_instead(slots))
+        check_weights(self.plan, runtime.deliver)
         divides = divides_by_table(self.config, self.model, runtime)
         if divides:
             self.plan = self.plan.with_means(self.model.poolings)

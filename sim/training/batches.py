@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from host.batching import Batcher, MiniBatch
+from host.placement.shard import ShardPlan
 from host.samples import Samples
 from host.wire.gradients import longest_bag
 from rtl.config import NicConfig
@@ -16,11 +17,12 @@ __all__ = ["epoch_batches"]
 def epoch_batches(options: TrainOptions, source: SampleSource, config: NicConfig,
                   batcher: Batcher, done: int = 0,
                   left_out: Callable[[Samples], None] = lambda samples: None,
-                  ) -> Iterator[tuple[int, MiniBatch]]:
+                  plan: ShardPlan | None = None) -> Iterator[tuple[int, MiniBatch]]:
     """Yield (epoch, mini-batch) for every mini-batch after the first ``done``.
 
-    ``left_out`` gets the samples of the skipped mini-batches. Epochs count from 0. The last
-    mini-batch of an epoch may be short.
+    ``left_out`` gets the samples of the skipped mini-batches. ``plan``: as of
+    :meth:`~sim.job.inputs.SampleSource.mini_batches`. Epochs count from 0. The last mini-batch of
+    an epoch may be short.
 
     Raises ``ValueError`` if there are no mini-batches after ``done``, or if the gradient of a bag
     with its keys does not fit into a packet to the NIC; :class:`host.errors.InputError` at the end
@@ -31,7 +33,7 @@ def epoch_batches(options: TrainOptions, source: SampleSource, config: NicConfig
         most = longest_bag(gradient_payload(config), source.model.width)
     for epoch in range(epochs):
         before = seen
-        for batch in source.mini_batches(config, batcher, again=epoch + 1 < epochs):
+        for batch in source.mini_batches(config, batcher, again=epoch + 1 < epochs, plan=plan):
             if most is not None:
                 _check_bags(batch, most, config)
             seen += 1

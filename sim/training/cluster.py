@@ -34,12 +34,16 @@ __all__ = ["NicCluster", "check_single_copies", "check_windows", "split_rows", "
 _MODES = {"sgd": OptimizerMode.SGD, "rowwise-adagrad": OptimizerMode.ROWWISE_ADAGRAD}
 
 
-def training_config(config: NicConfig, model: Model, runtime: Runtime,
-                    workload: Workload) -> NicConfig:
-    """Return ``config`` with training; ``ValueError`` if the model does not fit the NICs."""
+def training_config(config: NicConfig, model: Model, runtime: Runtime, workload: Workload,
+                    plan: ShardPlan | None = None) -> NicConfig:
+    """Return ``config`` with training, for the tables of ``plan``; ``ValueError`` if the model does
+    not fit the NICs."""
     if any("".join(setting.split()) == "training=false" for setting in workload.settings):
         raise ValueError("training must be true where NICs train, not false")
-    return fitting_nic(config.with_fields(training=True), model, runtime, workload)
+    if plan is not None and plan.pools_at_owner and runtime.overtake:
+        raise ValueError("overtake must be false for tables that pool at their owner, not true: "
+                         "GPUs pool their own bags when a step begins")
+    return fitting_nic(config.with_fields(training=True), model, runtime, workload, plan)
 
 
 def training_registers(config: NicConfig, runtime: Runtime, optimizer: Optimizer,
@@ -101,13 +105,15 @@ class NicCluster:
     plan: plan of the tables.
     rows: rows written so far.
     backend: implementations.
+    in_order: numbers of the tables whose gradients are summed in the order of the mini-batch.
 
     tables: member; embedding tables in the form that a trainer uses.
     simulation: member; the cluster.
     """
 
     def __init__(self, options: TrainOptions, config: NicConfig, runtime: Runtime, model: Model,
-                 plan: ShardPlan, rows: RowStore, backend: Backend):
+                 plan: ShardPlan, rows: RowStore, backend: Backend,
+                 in_order: Sequence[int] = ()):
         workload, optimizer = options.run.workload, options.learning.rule
         stores = split_rows(rows, check_single_copies(plan))
         registers = training_registers(config, runtime, optimizer, workload.nodes)
@@ -120,11 +126,12 @@ class NicCluster:
         comparison = None
         if options.method.compare:
             reference = EmbeddingTables(model, workload.seed, optimizer, workload.nodes,
-                                        runtime.partials)
+                                        runtime.partials, in_order)
             reference.rows = rows
             comparison = Comparison(reference, stores, plan)
         self.tables = ClusterTables(simulation.cluster, self.clock, comparison,
-                                    ended=self._step_ended, unique=runtime.deliver == "unique")
+                                    ended=self._step_ended, unique=runtime.deliver == "unique",
+                                    plan=plan)
 
     def _step_ended(self, steps: int) -> None:
         """Send every NIC the oldest open step, before the next step begins."""

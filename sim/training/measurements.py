@@ -23,6 +23,8 @@ class Measurements:
     complete: True if every step is done.
     interrupted: signal that ended the training, or None.
     first_step: steps of the loaded checkpoint.
+    pool: place that pools the bags of each table; empty if all pool at the requester.
+    notes: lines on these places.
     losses, intervals, samples, lookups, batching: values of the steps since the checkpoint.
     wall: seconds.
     rows: number of written rows; None during the training, because counting takes long.
@@ -34,6 +36,8 @@ class Measurements:
     config: NicConfig
     runtime: Runtime
     model: Model
+    pool: Sequence[str]
+    notes: Sequence[str]
     nics: dict
     complete: bool
     interrupted: str | None

@@ -1,6 +1,6 @@
 """Options of a training: learning, simulation and outputs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -12,7 +12,10 @@ from sim.job.arguments import check_bounds
 from sim.job.options import RunArguments, RunOptions
 from sim.job.simulation import FIDELITIES
 
-__all__ = ["Learning", "Method", "Record", "TrainArguments", "TrainOptions"]
+__all__ = ["UPDATES", "Learning", "Method", "Record", "TrainArguments", "TrainOptions"]
+
+UPDATES = ("gpu", "nic")
+"""Places that update the rows of tables that pool at their owner."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +27,10 @@ class Learning:
         Optimizer.learning_rate, "Learning rate of rows and MLPs; the MLPs learn by SGD.")
     epsilon: float = option(Optimizer.epsilon, "Epsilon of row-wise Adagrad.")
     epochs: int = option(1, "Passes over all samples.", least=1)
+    update: str = option(
+        "gpu", "Place that sums the gradients of tables that pool at their owner, and updates "
+        "their rows. gpu: the owner's GPU sums in float32, in the order of the mini-batch. nic: "
+        "the owner's NIC sums exactly, as for all other tables.", among=UPDATES)
 
     def __post_init__(self) -> None:
         check_bounds(self)
@@ -79,7 +86,6 @@ class TrainArguments(Record, Method, Learning, RunArguments):
     first_sample: int = field(default=0, init=False)
     warmup: int = field(default=0, init=False)
     copied_rows: int = field(default=0, init=False)
-    pool: AnyPath = field(default="requester", init=False)
     repeats: str = field(default="send", init=False)
     predictions: AnyPath | None = field(default=None, init=False)
     picture: AnyPath | None = field(default=None, init=False)
@@ -97,7 +103,7 @@ class TrainOptions:
     -------
     run: workload, simulation of the cluster and outputs, see :class:`sim.job.options.RunOptions`;
         ``in_flight`` is 1; ``first_sample``, ``warmup`` and ``copied_rows`` are 0;
-        ``pool`` is ``requester``, and ``repeats`` is ``send``.
+        ``repeats`` is ``send``.
     learning: options of learning.
     method: options of the simulation.
     record: options of records.
@@ -111,7 +117,7 @@ class TrainOptions:
     def __post_init__(self) -> None:
         workload, outputs = self.run.workload, self.run.outputs
         for name, value in (("in_flight", 1), ("first_sample", 0), ("warmup", 0),
-                            ("copied_rows", 0), ("pool", "requester"), ("repeats", "send")):
+                            ("copied_rows", 0), ("repeats", "send")):
             if getattr(workload, name) != value:
                 raise ValueError(f"{name} must be {value} in training, "
                                  f"not {getattr(workload, name)!r}")
@@ -156,9 +162,11 @@ class TrainOptions:
         """Output files by option name."""
         return self.run.outputs.files | {"checkpoint": self.record.checkpoint}
 
-    def checkpoint_identity(self, partials: str) -> Mapping[str, object]:
+    def checkpoint_identity(self, partials: str,
+                            in_order: Sequence[int] = ()) -> Mapping[str, object]:
         """Return the settings that a training must share with the checkpoint that it resumes.
 
+        in_order: numbers of the tables whose gradients are summed in the order of the mini-batch.
         The number of nodes matters only if their partial sums are rounded.
         """
         asked = self.run.workload
@@ -170,4 +178,5 @@ class TrainOptions:
                                          if file.is_file()],
                 "samples": asked.sample_count,
                 "gradient_partials": partials,
-                "nodes": asked.nodes if partials == "rounded" else None}
+                "nodes": asked.nodes if partials == "rounded" else None,
+                **({"in_order": list(in_order)} if in_order else {})}

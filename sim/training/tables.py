@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from host.dlrm.row_store import RowStore
+from host.placement.shard import ShardPlan
 from host.samples import Samples
 from host.timing.all_reduce import RingAllReduce
 from host.timing.clock import CYCLE_NS
@@ -109,6 +110,7 @@ class ClusterTables:
     comparison: comparison with the reference; None for no comparison.
     ended: called with the number of finished steps, after each step.
     unique: True if the NICs send each distinct vector of a share once.
+    plan: plan of the tables, if it may have owner-pooled tables.
 
     Members
     -------
@@ -124,9 +126,10 @@ class ClusterTables:
 
     def __init__(self, cluster: TrainingCluster, clock: Clock,
                  comparison: Comparison | None = None,
-                 ended: Callable[[int], None] = lambda steps: None, unique: bool = False):
+                 ended: Callable[[int], None] = lambda steps: None, unique: bool = False,
+                 plan: ShardPlan | None = None):
         self.cluster, self.clock, self.comparison = cluster, clock, comparison
-        self._ended, self._unique = ended, unique
+        self._ended, self._unique, self._plan = ended, unique, plan
         self.injected: Mapping[tuple[int, int], Sequence[np.ndarray]] = {}
         self._model = cluster.nodes[0].training.memory.store.model
         self.next_samples: Samples | None = None
@@ -168,7 +171,8 @@ class ClusterTables:
     def _begin(self, samples: Samples) -> Step:
         """Return the next step."""
         step = Step.of(self.steps, self._samples, samples, len(self.cluster.nodes),
-                       (self._model.tables, self._model.width), unique=self._unique)
+                       (self._model.tables, self._model.width), unique=self._unique,
+                       plan=self._plan)
         self.steps += 1
         self._samples += len(samples)
         return step

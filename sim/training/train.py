@@ -19,6 +19,7 @@ from sim.files.outputs import LiveJson
 from sim.files.stop import never
 from sim.job.inputs import SampleSource, batcher_of
 from sim.job.memory import check_memory
+from sim.job.pools import with_pools
 from sim.job.settings import Runtime, apply_settings
 from sim.job.workload import Workload
 from sim.nic.ports import Observer
@@ -57,6 +58,9 @@ class Training:
     Members
     -------
     model, config, runtime: trained model, and its NICs.
+    plan: plan of the tables; None for the reference alone, unless tables may pool at their owner.
+    notes: lines on the pool places of tables.
+    in_order: numbers of the tables whose gradients are summed in the order of the mini-batch.
     trainer: MLPs and tables.
     dense: the MLPs.
     nics: the cluster; None for the reference alone.
@@ -72,27 +76,35 @@ class Training:
         source = SampleSource.of(workload)
         self.runtime, self.model = self.runtime.with_model(source.model)
         self._source = source.with_model(self.model)
+        if self.model.weighted_tables:
+            raise ValueError(f"weighted of table {self.model.weighted_tables[0]} must be false in "
+                             f"training, not true: NICs do not weight gradients")
         if self.model.padding and optimizer.name != "sgd":
             raise ValueError(f"optimizer must be sgd for padded vectors, not "
                              f"{optimizer.name!r}: a NIC averages squares over the padding too")
+        self.notes: list[str] = []
+        self.plan = self._place()
+        self.in_order = ([] if self.plan is None or options.learning.update == "nic" else
+                         np.flatnonzero(self.plan.owner_pooled).tolist())
+        if self.in_order and options.method.fidelity == "rtl":
+            raise ValueError("update must be nic where NICs train, not 'gpu': use update=nic, "
+                             "--reference, or pool=requester")
         self.backend = backend or choose(options.run)
         self.dense = DenseTrainer(self.model, workload.seed, optimizer.learning_rate,
                                   simulation.mlp, self.backend.numerics.linear)
         self._checkpoints = Checkpoints(
             options.record.checkpoint, self.dense, optimizer,
-            options.checkpoint_identity(self.runtime.partials))
+            options.checkpoint_identity(self.runtime.partials, self.in_order))
         rows = RowStore(self.model, workload.seed)
         self.first_step = self._checkpoints.load(rows)
         self.similarity = SimilarityTally(workload)
-        # The count of lookups must precede the first epoch, which may be the last pass.
-        plan = self._source.gpu_plan() if options.method.fidelity == "rtl" else None
         self._batches = epoch_batches(options, self._source, self.config,
                                       batcher_of(workload), self.first_step,
-                                      self._checkpoints.learn)
+                                      self._checkpoints.learn, self.plan)
         # Read the first mini-batch before building the NICs, to fail early for a bad file.
         self._next = next(self._batches)
         self._checkpoints.check_samples()
-        self.nics = None if plan is None else self._build(rows, plan)
+        self.nics = self._build(rows) if options.method.fidelity == "rtl" else None
         self.trainer = Trainer(self.dense, self._reference(rows) if self.nics is None
                                else self.nics.tables)
         self.losses: list[float] = []
@@ -100,19 +112,34 @@ class Training:
         self.samples = self.lookups = 0
         self._predictions = hashlib.sha256()
 
-    def _build(self, rows: RowStore, plan: ShardPlan) -> NicCluster:
-        """Return the cluster of NICs; ``plan`` is over GPUs."""
-        workload = self.options.run.workload
-        self.config = training_config(self.config, self.model, self.runtime, workload)
-        check_memory(workload, self.model, plan, self.options.learning.optimizer,
-                     self.runtime.stored_dimensions(self.model))
-        return NicCluster(self.options, self.config, self.runtime, self.model,
-                          plan.joined(workload.gpus), rows, self.backend)
+    def _place(self) -> ShardPlan | None:
+        """Return the plan of the tables; None for a training without NICs that does not need it.
+
+        The count of lookups must precede the first epoch, which may be the last pass.
+        """
+        workload, on_nics = self.options.run.workload, self.options.method.fidelity == "rtl"
+        if not on_nics and workload.pool == "requester":
+            return None
+        plan, self.notes = with_pools(self._source.plan(), self.model, workload, self.config,
+                                      self.runtime, self._source.measured())
+        if on_nics:
+            check_memory(workload, self.model, self._source.gpu_plan(),
+                         self.options.learning.optimizer,
+                         self.runtime.stored_dimensions(self.model))
+        if on_nics or plan.pools_at_owner:
+            self.config = training_config(self.config, self.model, self.runtime, workload, plan)
+        return plan
+
+    def _build(self, rows: RowStore) -> NicCluster:
+        """Return the cluster of NICs."""
+        assert self.plan is not None
+        return NicCluster(self.options, self.config, self.runtime, self.model, self.plan, rows,
+                          self.backend, self.in_order)
 
     def _reference(self, rows: RowStore) -> EmbeddingTables:
         workload = self.options.run.workload
         tables = EmbeddingTables(self.model, workload.seed, self.options.learning.rule,
-                                 workload.nodes, self.runtime.partials)
+                                 workload.nodes, self.runtime.partials, self.in_order)
         tables.rows = rows
         return tables
 
@@ -210,7 +237,10 @@ class Training:
             wall=wall, samples=self.samples, steps=len(self.losses), ended=ended, stuck=stuck)
         return summary(Measurements(
             options=self.options, config=self.config, runtime=self.runtime, model=self.model,
-            nics=nics, complete=complete, interrupted=interrupted, first_step=self.first_step,
+            pool=[table.pool.name.lower() for table in self.plan.tables] if (
+                self.plan is not None and self.plan.pools_at_owner) else [],
+            notes=self.notes, nics=nics, complete=complete, interrupted=interrupted,
+            first_step=self.first_step,
             losses=self.losses, intervals=self.intervals.rows, samples=self.samples,
             lookups=self.lookups, batching=self.similarity.result(), wall=wall, rows=rows,
             weights=weights,

@@ -107,8 +107,6 @@ def test_windows_of_training(name):
     ({"owner_bag_beats": 16}, ValueError,
      "owner_bag_beats must be between 32 and 16384 with nodes 8, not 16: use a larger "
      "owner_bag_beats or a smaller nodes"),
-    ({"owner_bags": 64, "training": True}, ValueError,
-     "training must be False with owner_bags 64, not True"),
 ])
 def test_sizes_of_owner_pooling(changes, error, message):
     with pytest.raises(error) as raised:

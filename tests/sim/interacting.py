@@ -40,8 +40,9 @@ def write_model(path: Path, model: Model) -> str:
         f"bottom = {list(model.bottom)}", f"top = {list(model.top)}",
         f'interaction = "{model.interaction}"',
         f"interaction_itself = {str(model.interaction_itself).lower()}",
-        *(f'[[tables]]\nrows = {rows}\nbag = {list(bag)}\npooling = "{pooling}"'
-          for rows, bag, pooling in tables)]) + "\n")
+        *(f'[[tables]]\nrows = {rows}\nbag = {list(bag)}\npooling = "{pooling}"\n'
+          f"weighted = {str(table in model.weighted_tables).lower()}"
+          for table, (rows, bag, pooling) in enumerate(tables))]) + "\n")
     assert load_model(path) == model
     return str(path)
 

@@ -4,13 +4,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from sim.experiments.results.cases import BASE, OWN
-from sim.experiments.results.changes import REPEATS
 from sim.experiments.results.rows import place_of
 
 __all__ = ["EQUAL", "answer_of"]
-
-_MUCH = 2.0
-"""Factor by which the baseline is slower without an option that explains its lead."""
 
 EQUAL = 0.01
 """Ratios within 1 of this difference are not called a result."""
@@ -53,14 +49,14 @@ def _cause(row: Mapping) -> str:
     name = own["bottleneck"]
     if name != "nic":
         return f"the bottleneck of EN is {name}, which a NIC does not relieve"
-    if any(each["change"] == REPEATS and each["base_us"] and
-           each["base_us"] > _MUCH * base["interval_us"] for each in row["changes"]):
-        return f"{BASE} sends and pools a repeated bag once, but NICs look up its rows each time"
-    if own["network_bytes_per_sample"] > 1.1 * base["network_bytes_per_sample"]:
+    more = own["network_bytes_per_sample"] > 1.1 * base["network_bytes_per_sample"]
+    pooled = any(table["pool"] == "owner" for table in own.get("tables") or ())
+    if more and not pooled:
         return ("the bottleneck is the NIC, because it looks up and sends a vector for each row "
                 f"where {BASE} sends a pooled vector for each bag")
-    return ("the bottleneck is the NIC, because it handles each key by itself, although EN sends "
-            "no more bytes than the baseline")
+    return ("the bottleneck is the NIC, " + (
+        "although tables pool at their owner where that is faster" if pooled else
+        "because it handles each key by itself, although EN sends no more bytes than the baseline"))
 
 
 def _names(rows: Sequence[Mapping]) -> str:

@@ -10,7 +10,7 @@ from sim.evaluation.systems import fixed_for
 from sim.experiments.sensitivity.kinds import Kind
 from sim.experiments.sensitivity.spread import scaled_by
 
-__all__ = ["CHANGES", "FAIR", "REPEATS", "SAMPLES", "UNFAIR", "UNMODELLED", "Change"]
+__all__ = ["CHANGES", "FAIR", "SAMPLES", "UNFAIR", "UNMODELLED", "Change"]
 
 FAIR, UNFAIR, UNMODELLED, SAMPLES = "fair", "unfair", "unmodelled", "samples"
 """Kinds of changes. Fair: a cluster may be like that. Unfair: it contradicts a measurement, or
@@ -74,8 +74,6 @@ def _profile(point: Point, path: str) -> str:
     return f"{'software_' * (part == 'software')}{name}.{constant}"
 
 
-REPEATS = "repeated bags sent each time"
-
 CHANGES = (
     Change("one host thread", ("threads=1",)),
     Change("one NCCL communicator", ("communicators=1",)),
@@ -84,7 +82,7 @@ CHANGES = (
     Change("the GPU on the link of the SmartNIC", fields={"link": SMARTNIC_LINK}, kind=UNFAIR),
     Change("a graph's launch at 1.1 us instead of the measured 4.6 us",
            scaled={"software.graph_us": 0.244}, kind=UNFAIR),
-    Change(REPEATS, ("bags_once=false",)),
+    Change("repeated bags sent each time", ("bags_once=false",)),
     Change("keys of 64 bits", ("key_bytes=8",)),
     Change("whole tables, the same number at each node", fields={"placement": "even"}),
     Change("16-bit values between nodes", fields={"wire": "float16"}),

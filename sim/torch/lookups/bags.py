@@ -8,7 +8,6 @@ import numpy as np
 import torch
 
 from host.dlrm.dlrm import pool
-from host.dlrm.float32 import canonical, quiet
 from host.samples import segment_indices
 from rtl.config import ROW_BITS
 from sim.torch.lookups.memory import array_of
@@ -163,12 +162,9 @@ def _lengths(offsets: np.ndarray, keys: int, last: bool) -> np.ndarray | None:
 def pooled(bags: Bags, vectors: np.ndarray) -> np.ndarray:
     """Return the pooled vectors ``[n, d]`` of bags from the vectors of their keys ``[k, d]``.
 
-    The result equals a NIC's bit for bit (:func:`host.dlrm.dlrm.pool`). The host multiplies by
-    weights before, because NICs do not support weights.
+    The result equals a NIC's bit for bit (:func:`host.dlrm.dlrm.pool`). The host uses the weights,
+    because NICs do not multiply.
     """
-    if bags.weights is not None:
-        with quiet():
-            vectors = canonical(vectors * bags.weights[:, None])
-    if bags.single and bags.pooling == "sum":
+    if bags.single and bags.pooling == "sum" and bags.weights is None:
         return vectors  # equal to the result of `pool` for bags of one key
-    return pool(vectors, bags.lengths, bags.pooling)
+    return pool(vectors, bags.lengths, bags.pooling, bags.weights)

@@ -8,13 +8,18 @@ from host.samples import Samples, share_sizes
 from tests.host.test_samples import bags
 
 
-def few_bags(count: int, tables: int, seed: int, rows: int = 2, longest: int = 3) -> Samples:
-    """Return samples whose bags often repeat, in the same order of keys or in another order."""
+def few_bags(count: int, tables: int, seed: int, rows: int = 2, longest: int = 3,
+             weighted: bool = False) -> Samples:
+    """Return samples whose bags often repeat, in the same order of keys or in another order.
+
+    weighted: whether keys have one of two weights, which are equal numbers of different bits.
+    """
     rng = np.random.default_rng(seed)
     lengths = rng.integers(0, longest + 1, (count, tables)).astype(np.int32)
     of = np.repeat(np.tile(np.arange(tables), count), lengths.reshape(-1)).astype(np.int32)
     return Samples(np.zeros((count, 1), np.float32), np.zeros(count, np.float32), lengths, of,
-                   rng.integers(0, rows, len(of)) << 35)
+                   rng.integers(0, rows, len(of)) << 35,
+                   rng.choice(np.array([0.0, -0.0], np.float32), len(of)) if weighted else None)
 
 
 def searched(samples: Samples, nodes: int, found: str) -> np.ndarray:
@@ -34,16 +39,17 @@ def searched(samples: Samples, nodes: int, found: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("found", REPEATS)
-@pytest.mark.parametrize("nodes", [1, 2, 3, 50])
-def test_first_bags_against_a_search(found, nodes):
+@pytest.mark.parametrize("nodes", [1, 2, 3, 90])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_first_bags_against_a_search(found, nodes, weighted):
     counts = set()
-    for seed, count in enumerate((0, 1, 2, 7, 40)):
-        samples = few_bags(count, 3, seed)
+    for seed, count in enumerate((0, 1, 2, 7, 90)):
+        samples = few_bags(count, 3, seed, weighted=weighted)
         first = first_bags(samples, nodes, found)
         assert first.dtype == np.int64
         assert np.array_equal(first, searched(samples, nodes, found))
         counts.add(int((first != np.arange(count)[:, None]).sum()))
-    assert (max(counts) > 2) == (found != "send" and nodes < 50)
+    assert (max(counts) > 2) == (found != "send" and nodes < 90)
 
 
 def test_keys_in_another_order_are_another_bag():
@@ -52,6 +58,14 @@ def test_keys_in_another_order_are_another_bag():
                       np.array([1, 2, 2, 1, 1, 2, 1, 1]))
     assert first_bags(samples, 1, "indices").reshape(-1).tolist() == [0, 1, 0, 3]
     assert first_bags(samples, 1, "neighbours").reshape(-1).tolist() == [0, 1, 2, 3]
+
+
+def test_keys_with_other_weights_are_another_bag():
+    weights = np.array([1, 2, 1, 2, 2, 1, 1, np.nextafter(np.float32(2), 3)], np.float32)
+    samples = Samples(np.zeros((4, 1), np.float32), np.zeros(4, np.float32),
+                      np.full((4, 1), 2, np.int32), np.zeros(8, np.int32), np.full(8, 5), weights)
+    for found in ("indices", "neighbours"):
+        assert first_bags(samples, 1, found).reshape(-1).tolist() == [0, 0, 2, 3]
 
 
 def test_repeats_of_the_sample_before():

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from host.dlrm.dlrm import Dlrm, pool, pooled_reference, sigmoid
+from host.dlrm.float32 import fused, means
 from host.dlrm.rows import row_values
 from host.model import Model
 from host.samples import concatenate
@@ -53,6 +54,41 @@ def test_a_mean_is_the_sum_divided_once():
     lengths = samples.bag_lengths.reshape(-1)
     assert mean.tobytes() == pool(rows, lengths, "mean").tobytes()
     assert not np.array_equal(mean, pooled_reference(samples, SMALL, 3))
+
+
+@pytest.mark.parametrize("pooling", ["sum", "mean"])
+def test_weighted_bags_add_unrounded_products_in_slot_order(pooling):
+    rng = np.random.default_rng(7)
+    lengths = rng.integers(0, 5, 60)
+    weighted = rng.random(60) < 0.5
+    vectors = rng.standard_normal((lengths.sum(), 16)).astype(np.float32)
+    weights = rng.standard_normal(len(vectors)).astype(np.float32)
+    weights[3], vectors[4, 0] = 0, -0.0
+    expected, at, rounded = plain_pool(vectors, lengths), 0, 0
+    for bag, length in enumerate(lengths):
+        for place in range(at, at + length) if weighted[bag] else ():
+            total = expected[bag] if place > at else np.zeros(16, np.float32)
+            expected[bag] = fused(vectors[place], weights[place], total)
+            rounded += (expected[bag] != total + vectors[place] * weights[place]).sum()
+        at += length
+    if pooling == "mean":
+        expected = means(expected, lengths)
+    assert rounded > 100
+    assert pool(vectors, lengths, pooling, weights, weighted).tobytes() == expected.tobytes()
+    assert pool(vectors, lengths, pooling, weights).tobytes() == pool(
+        vectors, lengths, pooling, weights, np.ones(60, bool)).tobytes()
+    # A weight of 1 changes only the sign of a zero, and a NaN.
+    assert np.array_equal(pool(vectors, lengths, pooling, np.ones_like(weights)),
+                          pool(vectors, lengths, pooling))
+
+
+def test_pooled_reference_weights_some_tables():
+    samples = random_samples(50, 4, seed=5, weighted=(1, 3))
+    vectors = row_values(SMALL, 3, samples.tables, samples.rows)
+    lengths = samples.bag_lengths.reshape(-1)
+    expected = pool(vectors, lengths, "sum", samples.weights, np.tile([False, True] * 2, 50))
+    got = pooled_reference(samples, replace(SMALL, weighted_tables=(1, 3)), 3)
+    assert got.tobytes() == expected.tobytes()
 
 
 def test_pooled_reference_takes_rows_of_the_right_tables():

@@ -59,6 +59,31 @@ def test_a_row_gets_what_its_keys_have(nodes, pooling):
     assert (nodes == 1) == np.array_equal(sums, rounded)
 
 
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_tables_that_sum_in_the_order_of_the_mini_batch(nodes):
+    """Each of their sums begins with its first gradient and adds in float32; the sums of other
+    tables are exact."""
+    samples = random_samples(20, 4, seed=4)
+    samples.rows[:] = samples.rows % 6
+    gradients = gradients_of(samples)
+    each = key_gradients(samples, gradients, "sum")
+    exact = dict(zip(*(part.tolist() for part in row_gradients(samples, each))))
+    expected = {}
+    for key, gradient in zip(samples.keys.tolist(), each):
+        ordered = key >> 36 in (1, 2)
+        expected[key] = expected[key] + gradient if key in expected and ordered else (
+            gradient if ordered else np.array(exact[key], F))
+    keys, sums = row_gradients(samples, each, nodes, in_order=(1, 2))
+    assert keys.tolist() == sorted(expected)
+    assert sums.tolist() == [expected[key].tolist() for key in keys.tolist()]
+    assert any(expected[key].tolist() != exact[key] for key in expected)
+    tables = EmbeddingTables(MODEL, 0, nodes=nodes, in_order=(1, 2))
+    before, states = tables.rows.read(keys)
+    tables.update(samples, gradients)
+    assert np.array_equal(tables.rows.read(keys)[0], tables.optimizer.apply(
+        before, states, sums)[0])
+
+
 def test_a_key_twice_in_a_bag_counts_twice_and_more_nodes_than_samples_do_not_matter():
     samples = Samples(np.zeros((1, 3), F), np.zeros(1, F), np.array([[3, 0]], np.int32),
                       np.zeros(3, np.int32), np.array([5, 9, 5]))

@@ -1,6 +1,8 @@
 """NaN, infinities and subnormals in the numerics: the bits of the hardware, and no warning."""
 
+import math
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from host.dlrm.backward import interaction_backward
 from host.dlrm.dlrm import pool, sigmoid
 from host.dlrm.exact import ExactSum, nearest
-from host.dlrm.float32 import NAN, canonical, means
+from host.dlrm.float32 import NAN, canonical, fused, means
 from host.dlrm.interaction import dot_interaction
 from host.dlrm.loss import binary_cross_entropy
 from host.dlrm.mlp import Layer, linear_blas, linear_fixed
@@ -31,6 +33,34 @@ def no_warnings():
 
 def special(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).choice(SPECIAL, shape).view(F)
+
+
+def once(value: Fraction) -> float:
+    """Return ``value``, not 0, rounded to the nearest even float32."""
+    exponent = max(-149, math.frexp(value)[1] - 24)
+    unit = Fraction(2) ** exponent
+    rounded = round(value / unit) * unit  # rounds a half to even
+    return float(rounded) if abs(rounded) < 2 ** 128 else math.copysign(math.inf, value)
+
+
+def test_a_fused_product_is_rounded_once():
+    rng = np.random.default_rng(3)
+    first, second, added = rng.integers(0, 1 << 32, (3, 6000), np.uint32).view(F)
+    with np.errstate(all="ignore"):
+        # Sums that almost cancel, and sums of all distances.
+        added[::3] = -(first * second)[::3]
+        added[1::3] = (first.astype(np.float64) * second
+                       * 2.0 ** rng.integers(-60, 60, 6000))[1::3].astype(F)
+    # The sum of the rounded product is another number; rounding through float64 as well.
+    first[:2], second[:2], added[:2] = 1 + 2**-12, 1 + 2**-12, (-1, 2**-30 + 2**-53)
+    got, compared = fused(first, second, added), 0
+    for *given, found in zip(first, second, added, got):
+        if np.isfinite(given).all():
+            a, b, c = (Fraction(float(each)) for each in given)
+            compared += 1
+            assert found == (once(a * b + c) if a * b + c else 0)
+    assert compared > 5000
+    assert_canonical(fused(special(500), special(500, seed=1), special(500, seed=2)))
 
 
 def assert_canonical(values: np.ndarray) -> None:

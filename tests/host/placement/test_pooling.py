@@ -40,7 +40,8 @@ def counted(plan: ShardPlan, mini_batches: list[Samples], looked_up: list[bool],
                 found["bags"][table] += bool(foreign)
                 wide = plan.tables[table].rows > NARROW_ROWS
                 found["words"][table] += bool(foreign) * (
-                    1 + (last - first if wide else (last - first + 1) // 2))
+                    1 + (last - first if wide else (last - first + 1) // 2)
+                    + plan.tables[table].weighted * ((last - first + 1) // 2))
                 for row in foreign:
                     found["keys"][table] += 1
                     found["rows"][table] += (table, row) not in seen
@@ -71,8 +72,22 @@ def test_words_of_a_table_of_more_than_32_bits():
     model = replace(MODEL, rows=(NARROW_ROWS + 1, *MODEL.rows[1:]))
     plan = ShardPlan.deal(model, 2)
     mine = [batch for batch in batches()]
-    assert ForeignBags(plan, mine).words.tolist() == counted(
-        plan, mine, [False] * 8, 0, 4)["words"]
+    narrow = ForeignBags(plan, mine).words
+    assert narrow.tolist() == counted(plan, mine, [False] * 8, 0, 4)["words"]
+    weighted = ShardPlan.deal(replace(model, weighted_tables=(0, 2)), 2)
+    assert weighted.weighted.tolist() == [True, False, True] + [False] * 5
+    heavy = ForeignBags(weighted, mine).words
+    assert heavy.tolist() == counted(weighted, mine, [False] * 8, 0, 4)["words"]
+    assert (heavy > narrow).tolist() == weighted.weighted.tolist()
+
+
+def test_tables_that_need_their_owner_pool_there():
+    plan, free = ShardPlan.deal(MODEL, 2), [None] * 8
+    foreign = ForeignBags(plan, batches())
+    wire, needed = Wire(64), np.arange(8) == 0  # bags of a key
+    assert choose_pools(foreign, wire, free, 4, 4)[0] == REQUESTER
+    assert choose_pools(foreign, wire, free, 4, 4, needed)[0] == OWNER
+    assert choose_pools(foreign, wire, ["hashed"] * 8, 4, 4, needed) == [REQUESTER] * 8
 
 
 def test_bytes_by_hand():

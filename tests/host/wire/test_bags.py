@@ -10,7 +10,15 @@ from host.dlrm.dlrm import pooled_reference
 from host.dlrm.rows import row_values
 from host.model import Model
 from host.samples import Samples
-from host.wire.bags import BagList, bag_queries, bag_vectors, bag_words, parse_bags, pooled_bags
+from host.wire.bags import (
+    BagList,
+    bag_keys,
+    bag_queries,
+    bag_vectors,
+    bag_words,
+    parse_bags,
+    pooled_bags,
+)
 from host.wire.packets import (
     pack_records,
     parse_header,
@@ -25,16 +33,20 @@ WIDE = (1 << 32) + 1
 
 
 def random_bags(rng: np.random.Generator, bags: int) -> BagList:
-    """Return bags of 1 to 40 keys, half of them wide."""
+    """Return bags of 1 to 40 keys, half of them wide, and half of them weighted."""
     wide = rng.random(bags) < 0.5
     lengths = rng.integers(1, 41, bags)
     most = np.repeat(np.where(wide, 1 << 36, 1 << 32), lengths)
+    weighted = rng.random(bags) < 0.5
+    weights = np.where(np.repeat(weighted, lengths), rng.standard_normal(lengths.sum()), 1)
     return BagList(rng.integers(0, 4096, bags), lengths, rng.integers(0, most),
-                   rng.integers(0, 1 << 16, bags), wide)
+                   rng.integers(0, 1 << 16, bags), wide,
+                   *((weights.astype(np.float32), weighted) if weighted.any() else ()))
 
 
 def items_of(words: list[int]) -> list[tuple]:
-    """Return the items of query words: sample heads, slots of a key, and bags with their rows."""
+    """Return the items of query words: sample heads, slots of a key, and bags with their rows and
+    the bits of their weights."""
     found, at = [], 0
     while at < len(words):
         word = words[at]
@@ -43,34 +55,41 @@ def items_of(words: list[int]) -> list[tuple]:
         if kind == RecordKind.SAMPLE:
             found.append(("sample", word & 0xFFFFFFFF, word >> 32 & 0xFFFF))
         elif kind == RecordKind.KEY_END and word >> 50 & 1:
-            assert not word >> 17 & 0x7FFFF and not word >> 51
+            assert not word >> 18 & 0x3FFFF and not word >> 51
             keys, wide, rows = word & 0xFFFF, word >> 16 & 1, []
-            size = words_of(keys, wide, 0)
-            assert at + size <= len(words), "a packet ends in a bag"
+            weighted, weights, size = word >> 17 & 1, [], words_of(keys, wide, 0)
+            assert at + words_of(keys, wide, weighted) <= len(words), "a packet ends in a bag"
             for each in words[at:at + size]:
                 rows += [each] if wide else [each & 0xFFFFFFFF, each >> 32]
-            assert not any(rows[keys:])
-            found.append(("bag", table, bool(wide), rows[:keys]))
             at += size
+            for each in words[at:at + (keys + 1) // 2] if weighted else []:
+                weights += [each & 0xFFFFFFFF, each >> 32]
+            assert not any(rows[keys:]) and not any(weights[keys:])
+            found.append(("bag", table, bool(wide), rows[:keys], weights[:keys]))
+            at += (keys + 1) // 2 * weighted
         else:
             assert not word >> 50
             found.append(("slot", kind, table, word & (1 << 36) - 1))
     return found
 
 
-def expected_items(samples: Samples, first: int, owner_pooled: np.ndarray) -> list[tuple]:
+def expected_items(samples: Samples, first: int, owner_pooled: np.ndarray,
+                   weighted: tuple[int, ...] = ()) -> list[tuple]:
     """Return the items of ``samples``, made sample by sample."""
     found, at = [], 0
     for number, lengths in enumerate(samples.bag_lengths.tolist()):
         slots = []
         for keys in lengths:
             table = int(samples.tables[at]) if keys else 0
-            rows = samples.rows[at:at + keys].tolist()
+            rows, weights = samples.rows[at:at + keys].tolist(), []
+            if table in weighted and samples.weights is not None:
+                weights = samples.weights[at:at + keys].view(np.uint32).tolist()
             at += keys
             if not keys:
                 slots.append(("slot", RecordKind.EMPTY, 0, 0))
             elif owner_pooled[table]:
-                slots.append(("bag", table, bool(owner_pooled[table] > 1 << 32), rows))
+                slots.append(("bag", table, bool(owner_pooled[table] > 1 << 32), rows,
+                              weights))
             else:
                 slots += [("slot", RecordKind.KEY_END if key == keys - 1 else RecordKind.KEY,
                            table, row) for key, row in enumerate(rows)]
@@ -82,10 +101,10 @@ def expected_items(samples: Samples, first: int, owner_pooled: np.ndarray) -> li
 def test_words_read_back_as_their_bags(bags):
     given = random_bags(np.random.default_rng(bags), bags)
     words = bag_words(given)
-    assert len(words) == sum(1 + words_of(int(keys), int(wide), 0)
-                             for keys, wide in zip(given.lengths, given.wide))
+    assert len(words) == sum(1 + words_of(*map(int, each)) for each in zip(
+        given.lengths, given.wide, given.with_weights))
     read = parse_bags(words)
-    for name in ("tables", "lengths", "rows", "landings", "wide"):
+    for name in ("tables", "lengths", "rows", "landings", "wide", "with_weights", "weights"):
         assert np.array_equal(getattr(read, name), getattr(given, name)), name
 
 
@@ -94,12 +113,25 @@ def test_words_of_bags():
                    np.array([7, 65535]), np.array([False, True]))
     assert [int(word) for word in bag_words(bags)] == [
         3 | 5 << 36 | 7 << 48, 1 | 2 << 32, 3, 2 | 1 << 16 | 6 << 36 | 65535 << 48, 4, 1 << 35]
+    bags = replace(bags, weights=np.array([1, -2, 0.5, 1, 1], np.float32),
+                   weighted=np.array([True, False]))
+    assert [int(word) for word in bag_words(bags)] == [
+        3 | 1 << 17 | 5 << 36 | 7 << 48, 1 | 2 << 32, 3, 0x3F800000 | 0xC0000000 << 32, 0x3F000000,
+        2 | 1 << 16 | 6 << 36 | 65535 << 48, 4, 1 << 35]
+
+
+@pytest.mark.parametrize("wide", [0, 1])
+@pytest.mark.parametrize("weighted", [0, 1])
+def test_most_keys_of_a_number_of_words(wide, weighted):
+    for words in range(2, 300):
+        most = bag_keys(words, bool(wide), bool(weighted))
+        assert words_of(most, wide, weighted) <= words < words_of(most + 1, wide, weighted)
 
 
 @pytest.mark.parametrize(("words", "message"), [
     ([3, 0], "bag 0 of a list has 3 words, but 2 are left"),
     ([1, 0, 0], "bag 1 of a list has no keys"),
-    ([1, 0, 1 | 1 << 17, 0, 0], "bag 1 of a list has weights"),
+    ([1 | 1 << 17, 0], "bag 0 of a list has 3 words, but 2 are left"),
     ([1 | 1 << 18, 0], "bag 0 of a list has several parts"),
     ([1 | 1 << 26, 0], "bag 0 of a list has several parts"),
     ([1 | 1 << 16, 1 << 36], "a bag of a list has row 0x1000000000, above 36 bits")])
@@ -112,12 +144,14 @@ def test_invalid_bags_are_rejected(words, message):
 @pytest.mark.parametrize("longest", [1, 40])
 @pytest.mark.parametrize("payload_beats", [6, 22])
 def test_queries_read_back_as_their_bags(pooled, longest, payload_beats):
-    samples = random_samples(17, 3, longest=longest, seed=longest)
+    weighted = pooled[:1] if longest > 1 else pooled  # wide weighted bags of 40 exceed a packet
+    samples = random_samples(17, 3, longest=longest, seed=longest, weighted=weighted)
     samples = replace(samples, rows=samples.rows + (samples.tables == 2) * (1 << 34))
     rows = np.array([1 << 20, 1 << 20, WIDE])
     owner_pooled = np.where(np.isin(np.arange(3), pooled), rows, 0)
-    records, items = bag_queries(samples, (1 << 32) - 3, owner_pooled)
-    expected = expected_items(samples, (1 << 32) - 3, owner_pooled)
+    records, items = bag_queries(samples, (1 << 32) - 3, owner_pooled,
+                                 weighted=np.isin(np.arange(3), weighted))
+    expected = expected_items(samples, (1 << 32) - 3, owner_pooled, weighted)
     assert items_of([int(word) for word in records]) == expected and len(items) == len(expected)
     if not pooled:
         assert np.array_equal(records, query_records(samples, (1 << 32) - 3))
@@ -171,16 +205,25 @@ def test_too_many_slots_are_rejected():
         bag_queries(samples, 0, np.array([0, 5]))
 
 
+def test_missing_weights_are_rejected():
+    with pytest.raises(ValueError, match="weights must be given for table 1, whose bags have "
+                                         "weights, not None"):
+        bag_queries(random_samples(9, 3), 0, np.array([0, 5, 0]),
+                    weighted=np.array([False, True, False]))
+
+
 @pytest.mark.parametrize("pooling", ["sum", "mean"])
-def test_vectors_of_bags_are_those_of_the_reference(pooling):
-    model = Model((50, 60, 70), 16, 1, (16,), (1,), pooling=pooling)
-    samples = random_samples(9, 3, longest=5, seed=3)
+@pytest.mark.parametrize("weighted", [(), (1,), (0, 1, 2)])
+def test_vectors_of_bags_are_those_of_the_reference(pooling, weighted):
+    model = Model((50, 60, 70), 16, 1, (16,), (1,), pooling=pooling, weighted_tables=weighted)
+    samples = random_samples(9, 3, longest=5, seed=3, weighted=weighted)
     samples = replace(samples, rows=samples.rows % 50)
     lengths = samples.bag_lengths.reshape(-1).astype(np.int64)
     full = lengths > 0
     tables = samples.tables[samples.bag_offsets[:-1][full]].astype(np.int64)
     bags = BagList(tables, lengths[full], samples.rows, np.arange(len(tables)) + 3,
-                   np.zeros(len(tables), bool))
+                   np.zeros(len(tables), bool), samples.weights,
+                   np.isin(tables, weighted) if weighted else None)
 
     def read(tables, rows):
         return row_values(model, 4, tables, rows)

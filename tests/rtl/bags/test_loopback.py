@@ -61,7 +61,7 @@ class Wire(Elaboratable):
 def test_all_bags_and_vectors_arrive(gap, stall):
     rng, wire = random.Random(int(gap * 10)), made(Wire)
     bags = [(bag(rng, rng.choice([1, 2, 7, 16, 40, 100, 350]), query=False,
-                 wide=rng.random() < 0.1), k // 20) for k in range(60)]
+                 wide=rng.random() < 0.1, weighted=rng.random() < 0.3), k // 20) for k in range(60)]
     bags = [(words, step) for words, step in bags if len(words) <= 176]
     vectors = [(rng.getrandbits(16), rng.getrandbits(512), rng.getrandbits(512))
                for _ in range(60)]

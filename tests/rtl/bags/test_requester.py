@@ -109,7 +109,7 @@ class Workload:
 
     def _add_bag(self, rng, vector) -> int:
         keys = rng.choice((1, 2, 15, 40, rng.randrange(1, 60)))
-        words = bag(rng, keys)
+        words = bag(rng, keys, weighted=rng.random() < 0.3)
         self.owed[tuple(words[1:])] = vector
         self.segments += [item["segment"] for item in segments_of(words, 0, MOST)]
         return keys

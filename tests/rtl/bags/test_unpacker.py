@@ -16,7 +16,8 @@ def packet(rng: random.Random, most: int = 60) -> list[int]:
     """Return the words of a packet of records and bags."""
     words: list[int] = []
     while len(words) < rng.randrange(1, most):
-        words += record(rng) if rng.random() < 0.4 else bag(rng, rng.choice([1, 2, 5, 9, 40]))
+        words += record(rng) if rng.random() < 0.4 else bag(
+            rng, rng.choice([1, 2, 5, 9, 40]), weighted=rng.random() < 0.3)
     return words
 
 

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,14 +16,29 @@ from host.placement.shard import ShardPlan
 from host.samples import Samples, rechunk
 from rtl.config import preset
 from rtl.formats import PoolPlace
-from sim.job.fit import check_pools, config_to_build
+from sim.evaluation.point import Point
+from sim.evaluation.trace import trace_of
+from sim.job.fit import config_to_build
 from sim.job.inputs import SampleSource, holdable
-from sim.job.pools import pool_slots, remote_cache_of, wire_of, with_pools
+from sim.job.options import RunOptions
+from sim.job.pools import (
+    check_bags,
+    pool_slots,
+    remote_cache_of,
+    segments_needed,
+    segments_of_samples,
+    wire_of,
+    with_pools,
+)
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 from sim.nic.build import register_values
 from sim.node.delivery import Delivery
+from sim.offline.plan import plan
+from sim.run.run import Run
+from sim.training.cluster import training_config
 from sim.training.options import TrainOptions
+from sim.training.train import Training
 
 TINY = preset("tiny")
 MODEL = load_model("multi_hot")
@@ -189,19 +205,16 @@ def test_names_of_tables(tmp_path):
 @pytest.mark.parametrize(("make", "message"), [
     (lambda: Workload(pool="both"), "pool must be requester, owner, auto or a TOML file, "
      "not 'both'"),
-    (lambda: TrainOptions.of(pool="owner"), "pool must be requester in training, not 'owner'"),
-    (lambda: check_pools(TINY.with_fields(training=True), ALL_OWNER),
-     "training must be false for tables that pool at their owner, not true: use pool requester"),
+    (lambda: TrainOptions.of(update="cpu"), "update must be one of gpu, nic, not 'cpu'"),
+    (lambda: training_config(TINY, MODEL, Runtime(overtake=True), Workload(), ALL_OWNER),
+     "overtake must be false for tables that pool at their owner, not true: GPUs pool their own "
+     "bags when a step begins"),
     (lambda: config_to_build(TINY, MODEL, Runtime(), Workload(settings=("owner_bags=0",)),
                              ALL_OWNER),
      "owner_bags must be above 0 for tables that pool at their owner, not 0")])
 def test_unsupported_settings_are_rejected(make, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         make()
-
-
-def test_settings_without_owner_pooled_tables_are_accepted():
-    check_pools(TINY.with_fields(link=True), PLAN)
 
 
 def test_the_nic_has_places_for_bags_if_tables_pool_at_their_owner():
@@ -266,3 +279,77 @@ def test_bags_that_exceed_the_nic_are_rejected(keys, settings, message):
 def test_nodes_without_owner_pooled_tables_have_no_plan():
     assert Delivery.of(TINY.with_fields(owner_bags=64), Runtime(), MODEL, PLAN, 0).plan is None
     assert Delivery.of(TINY.with_fields(owner_bags=64), Runtime(), MODEL, ALL_OWNER, 0).plan
+
+
+def weighted_file(tmp_path, *tables: int) -> str:
+    """Return a file of ``multi_hot`` with weights in some tables."""
+    parts = Path("host/models/multi_hot.toml").read_text().split("[[tables]]\n")
+    path = tmp_path / "weighted.toml"
+    path.write_text("[[tables]]\n".join(
+        ("weighted = true\n" if number - 1 in tables else "") + part
+        for number, part in enumerate(parts)))
+    assert load_model(path).weighted_tables == tables
+    return str(path)
+
+
+@pytest.mark.parametrize(("pool", "settings", "table"), [
+    ("requester", (), 2), ("requester", ("interaction=true",), 2), ([4, 7], (), 2), ([2], (), 4)])
+def test_nics_do_not_pool_weighted_bags(tmp_path, pool, settings, table):
+    if isinstance(pool, list):
+        (tmp_path / "pool.toml").write_text(f"owner = {pool}\n")
+        pool = str(tmp_path / "pool.toml")
+    given = {"config": "tiny", "model": weighted_file(tmp_path, 2, 4), "nodes": 2, "samples": 8,
+             "mini_batch": 8, "pool": pool, "settings": settings, "cluster": "direct_pair"}
+    message = (f"table {table} has weights, so it must pool at its owner with deliver pooled: use "
+               f"pool owner, or deliver unique")
+    with pytest.raises(ValueError, match=message):
+        Run(RunOptions.of(**given))
+    with pytest.raises(ValueError, match=message):
+        plan(Workload.of(**given))
+
+
+def test_auto_pools_weighted_tables_at_their_owner(tmp_path):
+    """Table 0 has bags of a key, which need fewer bytes at the requester."""
+    model = load_model(weighted_file(tmp_path, 0))
+    workload = Workload(pool="auto", model=str(tmp_path / "weighted.toml"), nodes=2, samples=96,
+                        mini_batch=32)
+    found = {}
+    for deliver in ("pooled", "unique"):
+        source = SampleSource.of(workload)
+        chosen_plan, _ = with_pools(source.plan(), model, workload, TINY, Runtime(deliver=deliver),
+                                    source.measured())
+        found[deliver] = chosen_plan.tables[0].pool
+    assert found == {"pooled": PoolPlace.OWNER, "unique": PoolPlace.REQUESTER}
+
+
+def test_weights_count_in_the_sizes_of_bags():
+    weighted = replace(MODEL, weighted_tables=tuple(range(8)))
+    plain, heavy = (ShardPlan.deal(model, 2).with_pools(8 * [PoolPlace.OWNER])
+                    for model in (MODEL, weighted))
+    samples = next(generate(weighted, 64, 1))
+    assert (segments_of_samples(samples, heavy) >= segments_of_samples(samples, plain)).all()
+    assert segments_of_samples(samples, heavy).max() > segments_of_samples(samples, plain).max()
+    assert segments_needed(weighted, Workload(), heavy) > segments_needed(weighted, Workload(),
+                                                                         plain)
+    long = replace(samples, bag_lengths=np.full((1, 8), 127, np.int32), dense=samples.dense[:1],
+                   labels=samples.labels[:1], rows=np.zeros(127 * 8, np.int64),
+                   tables=np.repeat(np.arange(8, dtype=np.int32), 127),
+                   weights=np.ones(127 * 8, np.float32))
+    config = TINY.with_fields(bag_segments=TINY.most_bag_segments)
+    check_bags(long, np.arange(1), plain, config)
+    with pytest.raises(ValueError, match="table 0 pools at the owner: its bags must have at most "
+                                         "126 keys with query_beats 32, not 127"):
+        check_bags(long, np.arange(1), heavy, config)
+
+
+def test_other_commands_reject_weights(tmp_path):
+    model = weighted_file(tmp_path, 2)
+    (tmp_path / "trace.txt").write_text("0:1 1:2 2:3\n" * 8)
+    with pytest.raises(ValueError, match="weighted of table 2 must be false with data, not true: "
+                                         "files have no weights of keys"):
+        SampleSource.of(Workload(model=model, data=(str(tmp_path / "trace.txt"),),
+                                 format="trace"))
+    with pytest.raises(ValueError, match="weighted of table 2 must be false in training"):
+        Training(TrainOptions.of(config="tiny", model=model, samples=8, mini_batch=8))
+    with pytest.raises(ValueError, match="weighted of table 2 must be false in comparisons"):
+        trace_of(Point.named("bl-tuned", {"dataset": model, "samples": 8}).workload)

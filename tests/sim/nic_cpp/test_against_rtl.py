@@ -138,12 +138,18 @@ def test_owner_pooled_bags(tmp_path, case):
     {"dimension": 64, "bags": "to 9", "nodes": 3, "owner": [0, 1, 3],
      "settings": ("interaction=true",)},
     {"dimension": 128, "bags": "to 9", "nodes": 2, "owner": [1, 3],
+     "settings": ("deliver=unique",)},
+    {"dimension": 64, "bags": "to 100", "nodes": 2, "owner": [0, 1, 2, 3, 4],
+     "weighted": (1, 4)},
+    {"dimension": 64, "bags": "to 9", "nodes": 3, "owner": [0, 1, 3], "weighted": (0, 2, 3),
      "settings": ("deliver=unique",)}],
-    ids=["long", "wide", "lists", "row reads", "interaction", "unique"])
+    ids=["long", "wide", "lists", "row reads", "interaction", "unique", "weights",
+         "weights, unique"])
 def test_owner_pooled_bags_of_wide_vectors(tmp_path, case):
     """The cycles are exact: vectors of several beats merge with those of the remote cache."""
     (tmp_path / "pool.toml").write_text(f"owner = {case['owner']}\n")
-    model = model_of(case["dimension"], case["bags"])
+    model = replace(model_of(case["dimension"], case["bags"]),
+                    weighted_tables=case.get("weighted", ()))
     assert compared(RunOptions.of(
         config="tiny", model=write_model(tmp_path / "model.toml", model), nodes=case["nodes"],
         samples=96, mini_batch=32, threads=1, pool=str(tmp_path / "pool.toml"), gpu="gpu_h100",

@@ -107,7 +107,7 @@ class ScriptedNic:
         """Return the packet of the next list of bags, and expect its sums."""
         bags = self._lists.popleft()
         vectors = row_values(self._model, SEED, bags.key_tables, bags.rows)
-        sums = pool(vectors, bags.lengths)
+        sums = pool(vectors, bags.lengths, "sum", bags.weights, bags.weighted)
         for landing, vector in zip(bags.landings.tolist(), sums):
             assert landing not in self.asked
             self.asked[landing] = vector

@@ -44,13 +44,15 @@ COUNTS = (9, 3, 30, 4, 12, 50, 6, 5)
 OWNERS = (NODE, 0, NODE)
 
 
-def plan_of(pools: Sequence[int], owners: Sequence[int | None] = OWNERS) -> ShardPlan:
-    """Return a plan with tables at ``owners``, None for copies, of which ``pools`` pool there."""
+def plan_of(pools: Sequence[int], owners: Sequence[int | None] = OWNERS,
+            weighted: Sequence[int] = ()) -> ShardPlan:
+    """Return a plan with tables at ``owners``, None for copies, of which ``pools`` pool there and
+    ``weighted`` have weights."""
     kinds = [DescriptorKind.REPLICATED if owner is None else DescriptorKind.TABLE
              for owner in owners]
     return ShardPlan(NODES, tuple(
-        Placement(kind, rows, owner or 0) for kind, rows, owner in zip(
-            kinds, (5, 40, 300), owners))).with_pools(
+        Placement(kind, rows, owner or 0, weighted=table in weighted)
+        for table, (kind, rows, owner) in enumerate(zip(kinds, (5, 40, 300), owners)))).with_pools(
         [PoolPlace.OWNER if table in pools else PoolPlace.REQUESTER for table in range(3)])
 
 
@@ -105,7 +107,8 @@ class Host:
         return [packet[:, :DATA_WORDS] for packet in np.split(beats, ends)[:-1]]
 
 
-def foreign_lists(rng: Random, tables: Sequence[int], count: int) -> list[BagList]:
+def foreign_lists(rng: Random, tables: Sequence[int], count: int,
+                  weighted: Sequence[int] = ()) -> list[BagList]:
     """Return lists of 1 to 5 bags of ``tables`` with 1 to 60 keys; each has places of its own."""
     rows, found, place = (5, 40, 300), [], 0
     for _ in range(count):
@@ -116,7 +119,9 @@ def foreign_lists(rng: Random, tables: Sequence[int], count: int) -> list[BagLis
             np.array(of), np.array(lengths), np.array([
                 rng.randrange(rows[table]) for table, keys in zip(of, lengths)
                 for _ in range(keys)]),
-            np.arange(place, place + bags), np.zeros(bags, bool)))
+            np.arange(place, place + bags), np.zeros(bags, bool),
+            *((np.array([rng.gauss(0, 1) for _ in range(sum(lengths))], np.float32),
+               np.isin(of, weighted)) if set(of) & set(weighted) else ())))
         place += bags
     return found
 
@@ -125,13 +130,17 @@ def foreign_lists(rng: Random, tables: Sequence[int], count: int) -> list[BagLis
     ((0,), 0, 0.0), ((1,), 4, 0.0), ((0, 2), 2, 0.0), ((1, 2), 8, 0.3), ((0, 1, 2), 0, 0.0),
     ((0, 1, 2), 2, 0.0)])
 @pytest.mark.parametrize("pooling", ["sum", "mean"])
-@pytest.mark.parametrize("compiled", [False, True], ids=["python", "compiled"])
-def test_answers_are_those_of_requester_pooling(pools, slots, refuse, pooling, compiled):
-    model, plan = model_of(16, pooling), plan_of(pools)
+@pytest.mark.parametrize(("compiled", "weighted"), [(False, ()), (True, ()), (False, (0, 1, 2)),
+                                                    (False, (2,))],
+                         ids=["python", "compiled", "weighted", "partly weighted"])
+def test_answers_are_those_of_requester_pooling(pools, slots, refuse, pooling, compiled, weighted):
+    weighted = tuple(table for table in weighted if table in pools)
+    model, plan = (replace(model_of(16, pooling), weighted_tables=weighted),
+                   plan_of(pools, weighted=weighted))
     steps = steps_of(model, plan)
     rng = Random(f"{pools} {slots} {pooling}")
     held = [table for table in pools if OWNERS[table] == NODE]
-    lists = foreign_lists(rng, held, 12) if held else []
+    lists = foreign_lists(rng, held, 12, weighted) if held else []
     nic = ScriptedNic(model, steps, Delivery(completion_slots=slots), rng, refuse=refuse,
                       lists=lists)
     host = Host(model, plan, steps, slots, min(4, slots or 4), compiled=compiled)

@@ -1,5 +1,7 @@
 """Shares delivered as unique vectors, with owner-pooled bags: their slots and pooled answers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from host.placement.shard import ShardPlan
 from host.samples import Samples
 from host.wire.indices import IndexPart
 from host.wire.packets import share_end
-from rtl.formats import EMPTY_INDEX, PoolPlace
+from rtl.formats import EMPTY_INDEX, PoolPlace, RecordKind
 from sim.node.owner_pooling import share_slots
 from sim.node.step import Step
 from sim.node.unique import UniqueShare
@@ -25,10 +27,12 @@ def _answer(step: Step, pooled: set[int], own: set[int], model) -> tuple[list[in
     for lengths in share.bag_lengths:
         for table, length in enumerate(lengths):
             rows = row_values(model, SEED, np.full(length, table), share.rows[at:at + length])
+            weights = share.weights if table in model.weighted_tables else None
+            weights = None if weights is None else weights[at:at + length]
             at += length
             if table in own:
                 continue
-            slots = pool(rows, [length]) if table in pooled and length else rows
+            slots = pool(rows, [length], "sum", weights) if table in pooled and length else rows
             indices += range(len(vectors), len(vectors) + len(slots)) if length else [EMPTY_INDEX]
             vectors += [*slots]
     return indices, np.array(vectors, np.float32)
@@ -36,9 +40,11 @@ def _answer(step: Step, pooled: set[int], own: set[int], model) -> tuple[list[in
 
 @pytest.mark.parametrize("pooling", ["sum", "mean"])
 @pytest.mark.parametrize(("pooled", "own"), [({1}, set()), ({0, 1}, {0}), ({0, 1, 2}, {0, 2})])
-def test_bags_are_a_slot_each(pooling, pooled, own):
-    model = model_of(16, pooling)
-    plan = plan_of(sorted(pooled))
+@pytest.mark.parametrize("weighted", [(), (1, 2), (0, 1)])
+def test_bags_are_a_slot_each(pooling, pooled, own, weighted):
+    """The host weights the bags of requesters; owners have weighted theirs."""
+    model = replace(model_of(16, pooling), weighted_tables=weighted)
+    plan = plan_of(sorted(pooled), weighted=weighted)
     first = steps_of(model, plan)[2]
     step = Step.of(0, 0, first.samples, NODES, (3, model.width), unique=True, plan=plan)
     items = step.items(NODE)
@@ -82,3 +88,29 @@ def test_owner_pooled_bags_are_one_index_each_and_own_bags_none():
     with pytest.raises(ValueError, match="slots of a share must be at most 65534 with deliver "
                                          "unique, not 70002"):
         Step.of(0, 0, samples, 2, (2, 16), unique=True, plan=plan)
+
+
+@pytest.mark.parametrize("pooled", [(), (2,)])
+def test_weights_of_the_slots_that_are_sent(pooled):
+    """Bags that repeat are not sent, nor are their weights; requesters alone pool without a plan of
+    owner pooling."""
+    model = replace(model_of(16), weighted_tables=(1, 2))
+    plan = plan_of(pooled, weighted=(1, 2))
+    samples = steps_of(model, plan)[2].samples
+    samples = samples.take(np.repeat(np.arange(len(samples)), 2))
+    step = Step.of(0, 0, samples, NODES, (3, model.width), unique=True, plan=plan,
+                   repeats="neighbours")
+    weights, weighted = step.slot_weights(NODE)
+    assert step.repeats is not None and samples.weights is not None and weights is not None
+    own = step.pools is not None and step.pools.own[NODE]
+    expected, at = [], int(samples.key_offsets[step.shares[NODE]])
+    for sample in range(*step.shares[NODE:NODE + 2]):
+        for table, length in enumerate(samples.bag_lengths[sample].tolist()):
+            here = samples.weights[at:at + length].tolist()
+            at += length
+            if step.repeats.new[sample, table] and not np.broadcast_to(own, 3)[table]:
+                expected += [1.0] * bool(length) if table in pooled else here
+    assert weights.tolist() == expected and len(set(expected)) > 10
+    kinds, _ = step.slot_kinds(NODE)
+    assert len(weights) == (kinds != RecordKind.EMPTY).sum()
+    assert weighted.tolist() == ([False, True] if pooled else [False, True, True])

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,10 +37,22 @@ def _sum(result: dict, counter: str) -> int:
     return sum(node[counter] for node in result["counters"])
 
 
+@pytest.fixture
+def weighted(tmp_path) -> str:
+    """``multi_hot`` with weights in the tables of two and more keys."""
+    text = Path("host/models/multi_hot.toml").read_text()
+    path = tmp_path / "weighted.toml"
+    path.write_text(text.replace("bag =", "weighted = true\nbag ="))
+    assert load_model(path).weighted_tables == (2, 3, 4)
+    return str(path)
+
+
 @pytest.mark.parametrize("settings", [(), ("deliver=pooled", "interaction=true")])
-def test_counts_equal_those_of_a_run(settings):
+@pytest.mark.parametrize("model", ["multi_hot", "weighted"])
+def test_counts_equal_those_of_a_run(settings, model, request):
+    model = model if model == "multi_hot" else request.getfixturevalue(model)
     planned, result = _both(
-        cluster="direct_pair", network="ethernet_100g_switch", model="multi_hot", samples=96,
+        cluster="direct_pair", network="ethernet_100g_switch", model=model, samples=96,
         mini_batch=48, in_flight=1, pool="owner",
         settings=(*FULL, "remote_cache=false", "requester_merge=false", *settings))
     assert result["complete"]

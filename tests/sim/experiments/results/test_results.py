@@ -394,10 +394,15 @@ def test_the_line_is_where_the_fitted_ratio_is_1(made):
     assert list(panel.series[0].shades)[:1] == [1.0]
 
 
-def test_the_answer_names_a_bottleneck_that_a_nic_does_not_relieve(made):
+def test_the_answer_names_why_the_bottleneck_holds(made):
     row = json.loads(json.dumps(made[1]["rows"][-1]))
+    row["ratios"]["en"] = 0.5
     row["systems"]["en"]["bottleneck"] = "cpu"
     assert "the bottleneck of EN is cpu" in answer_of([row])
+    row["systems"]["en"] |= {"bottleneck": "nic", "network_bytes_per_sample": 1e9, "tables": []}
+    assert "sends a vector for each row" in answer_of([row])
+    row["systems"]["en"]["tables"] = [{"pool": "owner"}]
+    assert "tables pool at their owner where that is faster" in answer_of([row])
     row["ratios"]["en"] = 0.995
     assert answer_of([row]).startswith("EN is slower than bl-tuned in 0 of 1 rows, and faster in 0")
 
