@@ -66,14 +66,15 @@ def bag_credits(config: NicConfig) -> CreditCounter:
 def connect_bags(m: Module, config: NicConfig, blocks: SimpleNamespace,
                  credits: CreditCounter) -> None:
     """Connect the signals of the bags' blocks, besides their streams."""
-    asked = blocks.owner_places.o
+    asked, slots = blocks.owner_places.o, blocks.dispatcher
     for port, name in enumerate(_READERS):
         packager = getattr(blocks, name)
         m.d.comb += [credits.node[port].eq(packager.credit_node),
                      packager.credit.eq(credits.value[port])]
     m.d.comb += [
         credits.freed.eq(blocks.bag_check.freed),
-        blocks.bag_packager.active.eq(blocks.dispatcher.active),
+        blocks.bag_packager.moving.eq(slots.reserve.valid & slots.reserve.ready),
+        blocks.bag_packager.waiting.eq(slots.waiting),
         blocks.bag_packager.credit_in.eq(
             blocks.link_bag_credits.credit if config.link else blocks.net_parser.bag_credit),
         blocks.bag_lists.credit.eq(blocks.query_checker.consumed),
