@@ -93,7 +93,8 @@ def bag_credits(config: NicConfig) -> CreditCounter:
 def connect_bags(m: Module, config: NicConfig, blocks: SimpleNamespace,
                  credits: CreditCounter) -> None:
     """Connect the signals of the bags' blocks, besides their streams."""
-    asked, credit = blocks.owner_places.o, blocks.net_parser.bag_credit
+    asked, slots = blocks.owner_places.o, blocks.dispatcher
+    credit = blocks.net_parser.bag_credit
     if config.training:
         credit = _connect_gradients(m, config, blocks, credits)
     for port, name in enumerate(_READERS):
@@ -102,7 +103,8 @@ def connect_bags(m: Module, config: NicConfig, blocks: SimpleNamespace,
                      packager.credit.eq(credits.value[port])]
     m.d.comb += [
         credits.freed.eq(blocks.bag_check.freed),
-        blocks.bag_packager.active.eq(blocks.dispatcher.active),
+        blocks.bag_packager.moving.eq(slots.reserve.valid & slots.reserve.ready),
+        blocks.bag_packager.waiting.eq(slots.waiting),
         blocks.bag_packager.credit_in.eq(
             blocks.link_bag_credits.credit if config.link else credit),
         blocks.bag_lists.credit.eq(blocks.query_checker.consumed),

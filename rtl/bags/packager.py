@@ -43,7 +43,8 @@ class BagPackager(Gateable, Packager):
         frame assembler; ``count`` is the number of words.
     batch: bags that close a packet (0 counts as 1); with ``most_bags``.
     time, timeout: when a packet closes, at the end of a bag, see :class:`rtl.bags.pool.BagPool`.
-    active: the source of the bags has more to send; with ``pauses``.
+    moving, waiting: the source of the bags moves; it has more to send, but cannot move; with
+        ``pauses``.
     window, credit_in, lost, credit_node, credit, next_node: see
         :class:`rtl.network.RecordPackager`.
     counters: ``segments``, ``bags`` and their ``keys`` taken; ``packets`` sent; cycles in which a
@@ -69,7 +70,8 @@ class BagPackager(Gateable, Packager):
         super().__init__(
             OutgoingSegment, max_beats * RECORDS_PER_BEAT, destinations, max_beats, opcode,
             credited, buffers, items="segments", events=_EVENTS,
-            **({"batch": In(16)} if most_bags else {}), **({"active": In(1)} if pauses else {}))
+            **({"batch": In(16)} if most_bags else {}),
+            **({"moving": In(1), "waiting": In(1)} if pauses else {}))
 
     def _make_pool(self):
         return BagPool(self._destinations, self._buffers, self._units, most_bags=self._most_bags,
@@ -80,7 +82,8 @@ class BagPackager(Gateable, Packager):
         return [pool.head.eq(segment.head), pool.last.eq(segment.tail), pool.size.eq(segment.size),
                 pool.words.eq(offered.words),
                 *([pool.batch.eq(self.batch)] if self._most_bags else []),
-                *([pool.active.eq(self.active)] if self._pauses else [])]
+                *([pool.moving.eq(self.moving), pool.waiting.eq(self.waiting)]
+                  if self._pauses else [])]
 
     def _units_of(self, place):
         return place.positions

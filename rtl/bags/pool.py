@@ -23,10 +23,11 @@ class BagPool(PacketPool):
     * before a bag of another step, or that does not fit, which costs a cycle;
     * with the segment that ends a bag, if fewer than 2 words are left or ``batch`` bags are inside;
     * when its first segment is ``timeout`` cycles old, as in :class:`rtl.network.PacketPool`;
-    * with ``pauses`` instead: when there was no segment and no ``active`` for ``timeout`` cycles,
-      or when its first segment is :attr:`AGES` times as old.
+    * with ``pauses`` instead: when there was no segment and no ``moving`` for ``timeout`` cycles,
+      or :attr:`WAITS` times as long while ``waiting``, or when its first segment is :attr:`AGES`
+      times as old.
 
-    With ``pauses``, packets fill while the source is active, and leave soon afterwards. The timers
+    With ``pauses``, packets fill while the source moves, and leave soon after it stops. The timers
     are those of interrupt moderation (Intel 82583V datasheet, 7.1.9: RDTR and RADV).
 
     Parameters
@@ -47,14 +48,15 @@ class BagPool(PacketPool):
     unit: number of the bag in its buffer, at its head.
     limit: words of a packet; a change applies to the next bag.
     batch: bags that close a packet, 0 counts as 1; with ``most_bags``.
-    active: the source of the bags has more to send; with ``pauses``.
+    moving, waiting: the source of the bags moves; it has more to send, but cannot move; with
+        ``pauses``.
     closed: ``units`` are bags, ``positions`` are words.
     stepped: event: a buffer closes before the bag inside.
     outgrown: with ``stepped``: the step of the bag is that of the buffer, the bag does not fit.
     """
 
-    AGES = 64
-    """Age that closes a packet, in timeouts; a power of two."""
+    AGES, WAITS = 64, 4
+    """Age, and pause of a waiting source, that close a packet, in timeouts; powers of two."""
 
     RATE = ("1 segment per cycle; a close by time-out, by step or by a bag that does not fit takes "
             "a cycle from the input")
@@ -66,7 +68,7 @@ class BagPool(PacketPool):
             destinations, buffers, words, match_step=True, kept=("head", "size", "words"),
             head=In(1), size=In(range(RECORDS_PER_BEAT + 1)), words=In(range(words + 1)),
             outgrown=Out(1), **({"batch": In(16)} if most_bags else {}),
-            **({"active": In(1)} if pauses else {}))
+            **({"moving": In(1), "waiting": In(1)} if pauses else {}))
 
     def _position(self, m, item, positions):
         following = Signal.like(positions, reset_less=True)
@@ -81,12 +83,16 @@ class BagPool(PacketPool):
     def _expires(self, m, age):
         if not self._pauses:
             return super()._expires(m, age)
-        quiet = Signal.like(self.timeout, reset_less=True)
-        with m.If(self.ready | self.active):
+        quiet = Signal(len(self.timeout) + exact_log2(self.WAITS), reset_less=True)
+        waits = Signal()
+        m.d.sync += waits.eq(self.waiting)
+        with m.If(self.ready | self.moving):
             m.d.sync += quiet.eq(1)
         with m.Elif(~quiet.all()):
             m.d.sync += quiet.eq(quiet + 1)
-        return (quiet >= self.timeout) | (age >= self.timeout << exact_log2(self.AGES))
+        return (((quiet >= self.timeout) & ~waits)
+                | (quiet >= self.timeout << exact_log2(self.WAITS))
+                | (age >= self.timeout << exact_log2(self.AGES)))
 
     def _compare(self, m, item, state, found, is_open, same, open_next, other):
         bits = len(self.limit) + 2

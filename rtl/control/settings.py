@@ -116,8 +116,8 @@ def _bag_controls(config: NicConfig):
     yield ("bag_share", 16, share, 1, most,
            "beats of bags of one requester that may wait in this NIC")
     yield ("bag_timeout", 16, 64, 0, 0xFFFF,
-           "cycles without a slot until open packets of bags leave; packets of 64 times this age "
-           "leave too")
+           "cycles without a slot until open packets of bags leave, 4 times as many while a slot "
+           "waits; a packet of 64 times this age leaves too")
     yield "bag_batch", 16, 64, 1, 0xFFFF, "bags per list to the host"
     yield ("pooling_by_table", 1, 0, 0, 1,
            "1: the bags of each table pool to their mean or sum, by its descriptor")

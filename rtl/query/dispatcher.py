@@ -65,7 +65,7 @@ class Dispatcher(wiring.Component):
     remote: stream of :data:`rtl.formats.OutgoingRecord`, keys of other nodes.
     bags (``bags`` only): stream of :data:`rtl.bags.layouts.BagStart`, bags of all owners. Counters
         ``bags``; ``stall_bags``, cycles in which a bag waits for room.
-    active (``bags`` only): a slot leaves, or waits to leave.
+    waiting (``bags`` only): a slot waits for room, not for its step.
     dense: stream of :data:`rtl.formats.DenseSlot`, one per sample.
     node: number of this node.
     interact: samples have dense vectors; may change while idle.
@@ -104,7 +104,7 @@ class Dispatcher(wiring.Component):
             "counters": Out(CounterLayout(
                 *DISPATCHER_COUNTERS.members, *(("bags", "stall_bags") if bags else ()))),
             "idle": Out(1),
-        } | ({"bags": Out(stream.Signature(BagStart)), "active": Out(1)} if bags else {}))
+        } | ({"bags": Out(stream.Signature(BagStart)), "waiting": Out(1)} if bags else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -165,7 +165,7 @@ class Dispatcher(wiring.Component):
             may_go = Mux(way[0], Mux(way[1], bags.i.ready, local.i.ready),
                          ~way[1] | remote.i.ready) & ~waits & ~early
             quiet &= bags.idle
-            m.d.comb += self.active.eq(head.o.valid)
+            m.d.comb += self.waiting.eq(head.o.valid & ~head.o.ready & ~early)
         m.d.comb += [
             early.eq(head.o.payload.early & ~ahead & ~opened),
             waits.eq(begins & ~dense.i.ready), room.eq(may_go),

@@ -11,7 +11,7 @@ __all__ = ["resource_jobs", "resources"]
 
 _LINKED = {"training": True, "link": True}
 _CASES = (("kaggle", {}, 60.0, 60.0),
-          ("kaggle with owner_bags", {"owner_bags": OWNER_BAGS}, 75.0, 75.0),
+          ("kaggle with owner_bags", {"owner_bags": OWNER_BAGS}, 60.0, 75.0),
           ("kaggle with training", {"training": True}, 75.0, 75.0),
           ("kaggle with training and link", _LINKED, 75.0, 80.0))
 """Builds, and the limits of LUTs and of other resources in per cent of an SLR."""

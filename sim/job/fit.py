@@ -34,8 +34,8 @@ def check_slots(slots: int) -> None:
     most = NicConfig.most_hold_vectors // 2
     if slots > most:
         raise ValueError(f"slots of a sample must be at most {most}, half the largest "
-                         f"hold_vectors of a NIC, not {slots!r}: copy tables to all nodes, or "
-                         f"shorten bags")
+                         f"hold_vectors of a NIC, not {slots!r}: pool tables at their owner, copy "
+                         f"tables to all nodes, or shorten bags")
 
 
 def _power(least: int) -> int:

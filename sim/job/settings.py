@@ -65,7 +65,8 @@ class Runtime:
     gradient_timeout: timeout in cycles after which a partly filled request list, lookups packet,
         vectors packet, results packet, index packet, packet of bags or packet of partial sums
         leaves; 0: at the next check, at least a cycle later. A packet of bags leaves
-        when the NIC had no slot to send for that time, or at 64 times that age.
+        when no slot left for that time, or for 4 times as long while a slot waits, or at 64 times
+        that age.
     output_queues: whether lookups wait for credit in a queue per owner. A slow owner then does not
         delay lookups to other owners.
     link_delay: cycles from a packet to the LINK packet that acknowledges it, unless another packet

@@ -29,6 +29,7 @@ public:
         places.init(clock, config);
         pool.init(clock, packets, segments, opcode::BAGS, config.nodes, config.node_buffers);
         pool.ages = config.bag_ages;
+        pool.waits = config.bag_waits;
         pool.limit = RECORDS_PER_BEAT * std::min(config.net_payload_beats, config.bag_window);
         pool.timeout = config.bag_timeout;
         gate.init(clock, config.nodes, config.bag_window);

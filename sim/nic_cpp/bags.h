@@ -38,17 +38,18 @@ class BagPool : public PoolOf<BagPool, OutgoingSegment> {
 public:
     uint64_t segments = 0, bags = 0, keys = 0;
     uint32_t batch = ~0u;
-    uint32_t ages = 1;  // a packet closes after so many timeouts
+    // Age, and pause of a waiting source, that close a packet, in timeouts.
+    uint32_t ages = 1, waits = 1;
 
     void init(Clock* clock, Packets* packets, Segments* given, uint32_t opcode,
               uint32_t destinations, uint32_t buffers) {
         PoolOf::init(clock, packets, opcode, destinations, buffers);
         given_ = given;
     }
-    // The source of the bags has more to send; it `waits` until another part moves.
-    void active(bool waits) {
-        placed_ = clock_->now;
-        waits_ = waits;
+    // The source of the bags moves, or is `waiting` until another part moves.
+    void source(bool waiting) {
+        if (!waiting) placed_ = clock_->now;
+        waiting_ = waiting;
     }
 
 private:
@@ -56,8 +57,8 @@ private:
     static constexpr uint32_t SHORTEST = 2;
 
     Cycle expires(Cycle opened) const {
-        const Cycle age = opened + Cycle(ages) * timeout;
-        return waits_ && timeout > 1 ? age : std::min(placed_ + timeout, age);
+        return std::min(placed_ + Cycle(waiting_ ? waits : 1) * timeout,
+                        opened + Cycle(ages) * timeout);
     }
     bool splits(const OutgoingSegment& item, const Packet& packet) {
         if (!item.segment->head) return false;
@@ -90,7 +91,7 @@ private:
     }
 
     Segments* given_ = nullptr;
-    bool waits_ = false;
+    bool waiting_ = false;
 };
 
 // rtl.bags.landing: ids of bags that wait for vectors, and the vectors on the way to their places.

@@ -142,6 +142,7 @@ def _bag_latencies(linked: bool) -> dict[str, int]:
         + CreditQueue.LATENCY["item", "the same item"],
         "bag_judged_places": check.AHEAD, "bag_check_segments": check.SEGMENTS,
         "bag_complete": complete, "bag_ages": BagPool.AGES,
+        "bag_waits": BagPool.WAITS,
         "bag_answered": OwnerPlaces.LATENCY["last beat of a vector", "its first beat"] - complete,
     }
 
@@ -216,7 +217,8 @@ _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider"
               "link_more", "link_gathered", "link_window", "link_pool", "link_spare", "link_freed",
               "link_kept", "link_measured", "link_looked", "row_read", "row_read_places",
               "number_back", "bag_landed", "bag_id_free", "bag_judged", "bag_judged_places",
-              "bag_check_segments", "bag_complete", "bag_answered", "bag_ages")
+              "bag_check_segments", "bag_complete", "bag_answered", "bag_ages",
+              "bag_waits")
 
 
 class Config(Shared):

@@ -502,7 +502,7 @@ private:
         const bool begins = config.interaction && !dispatch_.inside;
         const bool waits = (key && !way.room()) || (bag && !bags.sender.starts.room())
                            || (begins && !dispatch_.dense.room()) || !hold.ready();
-        if (config.owner_bags) bags.pool.active(waits);
+        if (config.owner_bags) bags.pool.source(waits);
         if (waits) return;
         const uint32_t place = hold.next_landing();
         hold.reserve({slot.sample, slot.step, slot.kind == record::EMPTY, slot.kind != record::KEY,

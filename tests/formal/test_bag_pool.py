@@ -16,7 +16,7 @@ from tests.formal.bench import Bench
 from tests.formal.prove import prove
 from tests.mutants import variant
 
-BUFFERS, WORDS, DEPTH, AGES = 3, 6, 12, 2
+BUFFERS, WORDS, DEPTH, AGES, WAITS = 3, 6, 12, 4, 2
 _BAG = data.StructLayout({"destination": 1, "step": 1, "words": 3})
 _ITEM = data.StructLayout({"bag": _BAG, "head": 1, "last": 1, "size": 2})
 _BUFFER = data.StructLayout({
@@ -28,7 +28,8 @@ def pooled(*edits: tuple[str, str], batched: bool = False) -> Bench:
     """Return a bench that tracks the content of each buffer."""
     bench = Bench()
     m = bench.m
-    m.submodules.dut = dut = variant(BagPool, ("AGES = 64", f"AGES = {AGES}"), *edits)(
+    timers = "AGES, WAITS = 64, 4", f"AGES, WAITS = {AGES}, {WAITS}"
+    m.submodules.dut = dut = variant(BagPool, timers, *edits)(
         2, BUFFERS, WORDS, most_bags=batched, pauses=True)
     limit, timeout, batch = (bench.constant(bits, name) for bits, name in (
         (3, "limit"), (3, "timeout"), (2, "batch")))
@@ -94,10 +95,13 @@ def pooled(*edits: tuple[str, str], batched: bool = False) -> Bench:
         for buffer in buffers)))
     bench.always("outgrown", ~dut.outgrown | dut.stepped)
 
-    # Cycles since the source was active; whether they reached the timeout while a buffer was open.
-    pause, paused = Signal(4, init=15), Signal(BUFFERS)
-    m.d.comb += dut.active.eq(bench.free(name="active"))
-    with m.If(dut.ready | dut.active):
+    # Cycles since the source moved; whether they reached the timeout while a buffer was open.
+    pause, paused = Signal(5, init=31), Signal(BUFFERS)
+    waiting = Signal()
+    m.d.comb += [dut.moving.eq(bench.free(name="moving")),
+                 dut.waiting.eq(bench.free(name="waiting"))]
+    m.d.sync += waiting.eq(dut.waiting)
+    with m.If(dut.ready | dut.moving):
         m.d.sync += pause.eq(1)
     with m.Elif(~pause.all()):
         m.d.sync += pause.eq(pause + 1)
@@ -129,7 +133,7 @@ def pooled(*edits: tuple[str, str], batched: bool = False) -> Bench:
             & (told.positions == buffer.words) & (buffer.stored == buffer.words)))
         with m.If(mine_now & begins):
             m.d.sync += paused[k].eq(0)
-        with m.Elif(pause >= timeout):
+        with m.Elif(pause >= Mux(waiting, WAITS * timeout, timeout)):
             m.d.sync += paused[k].eq(1)
         bench.always(f"for_a_reason_{k}", ~ends | reason[k] | (buffer.age >= timeout + 2) & (
             paused[k] | (buffer.age >= AGES * timeout + 2)))
@@ -180,12 +184,13 @@ def test_a_buffer_is_used_again():
     ("full", False, "single.eq(alone)", "single.eq(0)"),
     ("full", True, "bags >= last, bags > last", "bags > last, bags > last"),
     ("full", True, "alone |= last == 0", "alone |= 0"),
-    ("for_a_reason_0", False, "(quiet >= self.timeout)", "(age >= self.timeout)"),
-    ("for_a_reason_0", False, "self.ready | self.active", "self.ready"),
+    ("for_a_reason_0", False, "((quiet >= self.timeout) & ~waits)", "(age >= self.timeout)"),
+    ("for_a_reason_0", False, "self.ready | self.moving", "self.ready"),
+    ("for_a_reason_0", False, "& ~waits)", ")"),
     ("for_a_reason_0", False, "(age >= self.timeout << exact_log2(self.AGES))", "(age != 0)"),
 ], ids=["on-the-head", "on-each-other", "words-of-a-segment", "over-the-limit", "never-full",
         "counted-again", "too-long", "too-long-later", "any-step", "wrong-reason", "not-alone",
-        "batch", "batch-of-one", "any-pause", "old-pause", "any-age"])
+        "batch", "batch-of-one", "any-pause", "old-pause", "early-pause", "any-age"])
 def test_broken_bag_pool(wrong, batched, old, new):
     verdict = prove(pooled((old, new), batched=batched), depth=DEPTH)
     assert wrong in verdict.broken, verdict

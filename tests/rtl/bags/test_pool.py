@@ -129,15 +129,15 @@ def test_old_packets_close(destinations, timeout):
     assert min(late) >= 1 and min(late) <= 2 * period and max(late) <= 2 * period + 160
 
 
-@pytest.mark.parametrize("gap, active, at_age", [
+@pytest.mark.parametrize("gap, moving, at_age", [
     (5, False, True), (9, False, True), (23, False, False), (23, True, True)])
-def test_packets_fill_while_the_source_is_active(gap, active, at_age):
-    """Bags to two destinations follow each other ``gap`` cycles apart, with an ``active`` source
-    between them. A packet closes at its age, and without a bag or an active source at the timeout.
+def test_packets_fill_while_the_source_moves(gap, moving, at_age):
+    """Bags to two destinations follow each other ``gap`` cycles apart, and the source may
+    move between them. A packet closes at its age, or when the source has not moved for the timeout.
     """
     timeout, bags, ages = 10, 60, 8
-    dut, opened, last, late, counts = variant(BagPool, ("AGES = 64", f"AGES = {ages}"))(
-        2, 6, 512, pauses=True), {}, 0, [], []
+    pool = variant(BagPool, ("AGES, WAITS = 64, 4", f"AGES, WAITS = {ages}, 4"))
+    dut, opened, last, late, counts = pool(2, 6, 512, pauses=True), {}, 0, [], []
 
     async def bench(ctx):
         nonlocal last
@@ -149,14 +149,14 @@ def test_packets_fill_while_the_source_is_active(gap, active, at_age):
             number, phase = divmod(cycle, gap)
             ctx.set(dut.valid, phase == 0 and number < bags)
             ctx.set(dut.destination, number % 2)
-            acts = active and phase % 8 == 4 and number < bags
-            ctx.set(dut.active, acts)
+            moves = moving and phase % 8 == 4 and number < bags
+            ctx.set(dut.moving, moves)
             ctx.set(dut.time, cycle)
             _, _, ready, goes, packet = await ctx.tick().sample(
                 dut.ready, dut.closed.valid, dut.closed.payload)
             if ready:
                 opened.setdefault(number % 2, cycle)
-            if ready or acts:
+            if ready or moves:
                 last = cycle
             ctx.set(dut.freed, {"valid": goes, "buffer": packet.buffer})
             if goes:
@@ -170,6 +170,31 @@ def test_packets_fill_while_the_source_is_active(gap, active, at_age):
     assert min(late)[0] >= 2 and max(late)[0] <= 7
     assert all(pause <= over if at_age else pause for _, pause, over in late)
     assert max(counts) == (1 + ages * timeout // (2 * gap) if at_age else 1)
+
+
+@pytest.mark.parametrize("waits", [0, 1])
+def test_packets_stay_longer_while_the_source_waits(waits):
+    """For 4 times the timeout; the source ceases to wait while the second packet is open."""
+    timeout, dut, closed = 6, made(BagPool, 1, 3, WORDS, pauses=True), []
+
+    async def bench(ctx):
+        for name in ("limit", "timeout", "head", "last", "size", "words"):
+            ctx.set(getattr(dut, name), {"limit": WORDS, "timeout": timeout, "size": 2,
+                                         "words": 2}.get(name, 1))
+        ctx.set(dut.closed.ready, 1)
+        await ctx.tick().repeat(10)
+        for cycle in range(120):
+            ctx.set(dut.valid, cycle in (0, 60))
+            ctx.set(dut.waiting, waits and cycle < 60 + 12)
+            ctx.set(dut.time, cycle)
+            _, _, expired = await ctx.tick().sample(dut.expired)
+            if expired:
+                closed.append(cycle)
+
+    simulate(dut, bench)
+    # A segment enters, gets its position a cycle later, and its packet closes behind the check.
+    assert closed == ([1 + 4 * timeout + 1, 60 + 12 + 1 + 1] if waits else [
+        1 + timeout + 1, 60 + 1 + timeout + 1])
 
 
 def test_a_bag_in_progress_is_not_cut():

@@ -113,6 +113,8 @@ def test_bags_wait_for_their_step():
             ctx.set(port, 1)
         await ctx.tick().repeat(20)
         assert ctx.get(dut.counters.bags) == 2 and ctx.get(dut.counters.stall_step) > 10
+        # Packets of the open step may leave.
+        assert not ctx.get(dut.waiting)
         ctx.set(dut.open_step, 1)
         await ctx.tick().repeat(20)
         assert ctx.get(dut.counters.bags) == 4
@@ -135,6 +137,7 @@ def test_a_waiting_bag_reserves_no_place(number):
         await ctx.tick().repeat(20)
         assert ctx.get(dut.counters.bags) == 2 and not ctx.get(dut.reserve.valid)
         assert ctx.get(dut.counters.stall_hold) == 0
+        assert ctx.get(dut.waiting) == (number > 2)
         if number > 2:
             assert ctx.get(dut.counters.stall_bags) > 10
         else:
