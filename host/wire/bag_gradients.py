@@ -75,7 +75,7 @@ def split_lists(words: np.ndarray, dimension: int) -> tuple[np.ndarray, BagGradi
     """Split the ``words`` of a list: return those of bags without gradients, and the bags with
     gradients of ``dimension`` values.
 
-    ``ValueError`` as of :func:`host.wire.bags.parse_bags`.
+    ``ValueError`` as of :func:`host.wire.bags.parse_bags`, and for a gradient of a weighted bag.
     """
     fields, each = record_fields(GradientHead, words), dimension // 2
     marked = fields["gradient"].astype(bool)
@@ -90,6 +90,8 @@ def split_lists(words: np.ndarray, dimension: int) -> tuple[np.ndarray, BagGradi
         raise ValueError(f"bag {len(begins) - 1} of a list has {sizes[begins[-1]]} words, "
                          f"but {len(words) - begins[-1]} are left")
     mine, ends = marked[begins], begins + sizes[begins]
+    if (heavy := mine & fields["weighted"][begins].astype(bool)).any():
+        raise ValueError(f"bag {heavy.argmax()} of a list has weights and a gradient")
     of_gradients = np.zeros(len(words), bool)
     of_gradients[segment_indices(begins[mine], sizes[begins[mine]])] = True
     of_vectors = np.zeros(len(words), bool)

@@ -60,7 +60,7 @@ class Bags:
         self._node, self._config, self._plan = node, config, plan
         self._own_timed, self._gradients, self._dimension = own_timed, gradients, dimension
         self._pooling, self._read = pooling, read
-        self._rows = plan.owner_pooled
+        self._rows, self._weighted = plan.owner_pooled, plan.weighted
         self._held = plan.own_pooled(node)
         self._events, self._send, self._awake, self._ended = events, send, awake, ended
         self._lists: GpuLookups[tuple[BagList, int]] = GpuLookups(gpu, 4 * dimension, thread,
@@ -116,6 +116,11 @@ class Bags:
         if not held.all():
             raise self._wrong(f"sent its host a bag of table {bags.tables[held.argmin()]}, whose "
                               f"bags it does not pool")
+        heavy, wanted = bags.with_weights, self._weighted[bags.tables]
+        if (heavy != wanted).any():
+            at = int((heavy != wanted).argmax())
+            raise self._wrong(f"sent its host a bag of table {bags.tables[at]} "
+                              f"{'with' if heavy[at] else 'without'} weights")
         beyond = bags.rows >= self._rows[bags.key_tables]
         if beyond.any():
             at = int(beyond.argmax())

@@ -54,6 +54,10 @@ def test_bounds():
         1, 1, 1]
     with pytest.raises(ValueError, match=r"words, but .* are left"):
         split_lists(words[:-1], 16)
+    weighted = np.array([1 | 1 << 17 | 1 << GradientHead["gradient"].offset, 5, 0, *[0] * 8],
+                        np.uint64)
+    with pytest.raises(ValueError, match="bag 0 of a list has weights and a gradient"):
+        split_lists(weighted, 16)
     given.bags.landings[1] = 1 << 16
     with pytest.raises(ValueError, match="samples of a node's share must be at most 65536 in "
                        "training with tables that pool at their owner, not 65537"):

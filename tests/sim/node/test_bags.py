@@ -284,6 +284,8 @@ def bags_of(tables=(0,), lengths=(1,), rows=(0,), landings=(0,)) -> BagList:
     (bag_words(bags_of(tables=(77,))), None, "a bag of table 77, whose bags it does not pool"),
     (bag_words(bags_of(rows=(5,))), None, "node 1 requested row 5 of table 0, which the table does "
                                           "not have"),
+    (bag_words(replace(bags_of(), weights=np.ones(1, np.float32), weighted=np.ones(1, bool))),
+     None, "node 1 sent its host a bag of table 0 with weights"),
     (bag_words(bags_of(landings=(64,))), None, "sent its host a bag with place 64 of 64"),
     (bag_words(bags_of())[:1], None, "sent its host a list of bags: bag 0 of a list has 2 words, "
                                      "but 1 are left"),
@@ -297,6 +299,15 @@ def test_a_list_that_violates_the_protocol(words, count, message, compiled):
     packet = np.concatenate((header_beat(Opcode.BAG_LISTS, node=NODE, step=0, count=len(
         words) if count is None else count), records_to_beats(words)))
     with pytest.raises(ProtocolError, match=re.escape(message)):
+        host.turn([packet], 1000)
+
+
+def test_a_bag_without_its_weights():
+    host = Host(model_of(16), plan_of((0, 1), weighted=(0,)), [])
+    words = bag_words(bags_of())
+    packet = np.concatenate((header_beat(Opcode.BAG_LISTS, node=NODE, step=0, count=len(words)),
+                             records_to_beats(words)))
+    with pytest.raises(ProtocolError, match="sent its host a bag of table 0 without weights"):
         host.turn([packet], 1000)
 
 
