@@ -25,6 +25,7 @@ local OPCODES = {
   [0x18] = "FLUSHED",
   [0x19] = "READ_DATA",
   [0x1a] = "GPU_BAGS",
+  [0x1b] = "BAG_GRADIENTS",
   [0x20] = "LOOKUP_REQUESTS",
   [0x21] = "POOLED",
   [0x22] = "ERRORS",

@@ -190,7 +190,6 @@ PACKETS = {
                                  f"{_VECTORS}"),
     Opcode.GRADIENTS: Packet("host to NIC", "GradientRecord", "a vector for each bag, as above",
                              True),
-    Opcode.BAG_GRADIENTS: Packet("host to NIC", "GradientHead", _GRADIENTS, True),
     Opcode.RETURNED: Packet("host to NIC", "PartialRecord", _VALUES, True),
     Opcode.STATES: Packet("host to NIC", "StateRecord", "", True),
     Opcode.WRITTEN: Packet("host to NIC", "StepRecord", "", True),
@@ -200,6 +199,7 @@ PACKETS = {
                              "packet"),
     Opcode.GPU_BAGS: Packet("host to NIC", "", "tag beats, 32 places of 16 bits each; the sums of "
                             f"the bags: {_VECTORS}"),
+    Opcode.BAG_GRADIENTS: Packet("host to NIC", "GradientHead", _GRADIENTS, True),
     Opcode.LOOKUP_REQUESTS: Packet("NIC to host", "LookupRecord"),
     Opcode.POOLED: Packet("NIC to host", "PooledTag", _VECTORS),
     Opcode.ERRORS: Packet("NIC to host", "ErrorRecord"),

@@ -83,7 +83,7 @@ class UpdaterBlocks:
 
     def _updater(self) -> RowUpdater:
         """Return the row updater with narrow blocks."""
-        self.config = config = SimpleNamespace(
+        self.config = config = SimpleNamespace(owner_bags=0,
             update_rows=PLACES, vector_beats=self.beats, local_cache_rows=SLOTS, store_bits=1,
             local_cache_ways=1, misses_in_flight=2, dedupe_in_flight=2, local_cache_sets=2,
             training=1, policy="")
