@@ -24,7 +24,7 @@ from rtl.config import NicConfig, preset
 from rtl.format_notes import CODES, FIELDS, PACKETS
 from rtl.formats import HeaderBeat, Opcode, Status, TableDescriptor
 from rtl.monitor.channels import channel_map
-from rtl.network.opcodes import BAGS, READS, RECORDS, RINGS, TRAINING, vectors_of
+from rtl.network.opcodes import BAG_GRADIENTS, BAGS, READS, RECORDS, RINGS, TRAINING, vectors_of
 from tests.gen.timing.reports import small_report
 
 KEPT = Path(__file__).parents[3] / "docs" / "kaggle"
@@ -135,9 +135,9 @@ def test_notes_are_of_what_there_is(kaggle):
         for code in own:
             assert PACKETS[code].sender == edge and not PACKETS[code].training
         taken |= set(own)
-        for code in TRAINING[framing].values():
+        for code in (TRAINING[framing] | BAG_GRADIENTS[framing]).values():
             assert PACKETS[code].sender == edge and PACKETS[code].training
-        taken |= set(TRAINING[framing].values())
+            taken.add(code)
     taken |= {Opcode.LINK, Opcode.PROBE}  # of the link alone: no parser takes them
     for code in (*RINGS["host"].values(), *READS["host"]):
         assert PACKETS[code].sender == "host to NIC" and not PACKETS[code].training
