@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from host.samples import segment_indices
-from host.wire.bags import BagList, bag_words, parse_bags
+from host.wire.bags import BagList, bag_heads, bag_words, parse_bags
 from host.wire.packets import query_packets, record_fields
 from rtl.formats import LANDING_BITS, GradientHead, Opcode, words_of
 
@@ -79,21 +79,12 @@ def split_lists(words: np.ndarray, dimension: int) -> tuple[np.ndarray, BagGradi
     """
     fields, each = record_fields(GradientHead, words), dimension // 2
     marked = fields["gradient"].astype(bool)
-    sizes = 1 + each * marked + words_of(*(
-        fields[name].astype(np.int64) for name in ("keys", "wide", "weighted")))
-    heads, at = [], 0
-    while at < len(words):
-        heads.append(at)
-        at += int(sizes[at])
-    begins = np.array(heads, np.int64)
-    if at > len(words):
-        raise ValueError(f"bag {len(begins) - 1} of a list has {sizes[begins[-1]]} words, "
-                         f"but {len(words) - begins[-1]} are left")
-    mine, ends = marked[begins], begins + sizes[begins]
+    begins, sizes = bag_heads(fields, each * marked)
+    mine, ends = marked[begins], begins + sizes
     if (heavy := mine & fields["weighted"][begins].astype(bool)).any():
         raise ValueError(f"bag {heavy.argmax()} of a list has weights and a gradient")
     of_gradients = np.zeros(len(words), bool)
-    of_gradients[segment_indices(begins[mine], sizes[begins[mine]])] = True
+    of_gradients[segment_indices(begins[mine], sizes[mine])] = True
     of_vectors = np.zeros(len(words), bool)
     of_vectors[segment_indices(ends[mine] - each, np.full(int(mine.sum()), each))] = True
     return words[~of_gradients], BagGradients(

@@ -3,7 +3,7 @@
 The weights of a weighted bag follow its rows, two per word, see :data:`rtl.formats.BagHead`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +22,8 @@ from rtl.formats import (
     words_of,
 )
 
-__all__ = ["NARROW_ROWS", "BagList", "ReadRows", "bag_keys", "bag_queries", "bag_vectors",
-           "bag_words", "parse_bags", "pooled_bags"]
+__all__ = ["NARROW_ROWS", "BagList", "ReadRows", "bag_heads", "bag_keys", "bag_queries",
+           "bag_vectors", "bag_words", "parse_bags", "pooled_bags"]
 
 NARROW_ROWS = 1 << 32
 """Most rows of a table whose bags have two rows per word; bags of larger tables are wide."""
@@ -113,6 +113,28 @@ def _row_places(firsts: np.ndarray, lengths: np.ndarray,
     return np.repeat(firsts, lengths) + (key >> pair), 32 * (key & pair)
 
 
+def bag_heads(fields: Mapping[str, np.ndarray], more: np.ndarray | int = 0,
+              ) -> tuple[np.ndarray, np.ndarray]:
+    """Return the place of each head in a list, and the words of its bag: int64 ``[n]``.
+
+    fields: the fields of each word, read as a head. more: words of a bag besides its head, rows and
+    weights, if the word is its head.
+
+    ``ValueError`` if the words end inside a bag.
+    """
+    sizes = 1 + more + words_of(*(
+        fields[name].astype(np.int64) for name in ("keys", "wide", "weighted")))
+    found, at = [], 0
+    while at < len(sizes):
+        found.append(at)
+        at += int(sizes[at])
+    heads = np.array(found, np.int64)
+    if at > len(sizes):
+        raise ValueError(f"bag {len(heads) - 1} of a list has {sizes[heads[-1]]} words, "
+                         f"but {len(sizes) - heads[-1]} are left")
+    return heads, sizes[heads]
+
+
 def parse_bags(words: np.ndarray) -> BagList:
     """Return the bags in ``words``, uint64 ``[n]``.
 
@@ -120,15 +142,7 @@ def parse_bags(words: np.ndarray) -> BagList:
     more bits than a row has.
     """
     fields = record_fields(BagHead, words)
-    sizes = 1 + words_of(*(fields[name].astype(np.int64) for name in ("keys", "wide", "weighted")))
-    found, at = [], 0
-    while at < len(words):
-        found.append(at)
-        at += int(sizes[at])
-    if at > len(words):
-        raise ValueError(f"bag {len(found) - 1} of a list has {sizes[found[-1]]} words, "
-                         f"but {len(words) - found[-1]} are left")
-    heads = np.array(found, np.int64)
+    heads, _ = bag_heads(fields)
     head = {name: values[heads].astype(np.int64) for name, values in fields.items()}
     for name in ("part", "more"):
         if head[name].any():

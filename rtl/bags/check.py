@@ -50,7 +50,6 @@ def _judged(trains: bool) -> data.StructLayout:
         **({"gradient": 1} if trains else {})})
 
 
-
 class BagCheck(wiring.Component):
     """Pass bags that pool at this node and whose rows exist; drop and count all other bags.
 

@@ -11,7 +11,7 @@ from rtl.config import NicConfig, preset
 from rtl.formats import DescriptorKind, PoolPlace
 from sim.evaluation.fields import Fields
 from sim.evaluation.trace import Trace, of_trace, plan_of, tally_of, without_small
-from sim.job.pools import segments_of_samples, wire_of
+from sim.job.pools import segments_of_samples, slots_with, wire_of
 from sim.job.settings import apply_settings
 from sim.nic_cpp.config import WideConfig
 
@@ -182,12 +182,10 @@ def _pairs(trace: Trace, plan: ShardPlan, number: int, name: str = "bags") -> np
 def slots_of(trace: Trace, owner: tuple[int, ...], copied_rows: int = 0) -> int:
     """Return the most slots of a sample in tables of more than ``copied_rows`` rows: a slot per key
     or empty bag, and per bag of the tables ``owner``, numbered without copied tables."""
-    found, kept = 0, np.array(trace.model.rows) > copied_rows
-    for batch in trace.batches:
-        slots = np.maximum(batch.samples.bag_lengths[:, kept], 1)
-        slots[:, list(owner)] = 1
-        found = max(found, int(slots.sum(axis=1).max()))
-    return found
+    kept = np.array(trace.model.rows) > copied_rows
+    pooled = np.isin(np.arange(np.count_nonzero(kept)), owner)
+    return max(int(slots_with(batch.samples.bag_lengths[:, kept], pooled).max())
+               for batch in trace.batches)
 
 
 @of_trace

@@ -294,10 +294,10 @@ class NativeNode:
 
     def _own(self, step: Step) -> tuple[
             np.ndarray | None, tuple[int, int, int], tuple[np.ndarray | None, ...]]:
-        """Return the parts of an answer that the NIC sends (None if it sends all parts), and what
-        the GPU pools itself: the parts of each answer, the bags and their keys; table, keys and
-        place of each bag, and the rows, if vectors have values. The arrays live as long as the
-        step."""
+        """Return the parts of an answer that the NIC sends (None if it sends all parts), and the
+        bags that the GPU pools itself: the parts of each answer, the bags and their keys; table,
+        keys and place of each bag, and the rows, if vectors have values. The arrays live as long as
+        the step."""
         if step.pools is None or self._interacts:
             return None, (0, 0, 0), (None,) * 4
         node, own = self.number, step.pools.own[self.number]

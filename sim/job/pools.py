@@ -26,7 +26,7 @@ from sim.job.settings import Runtime
 from sim.job.workload import Workload
 
 __all__ = ["check_bags", "check_weights", "pool_slots", "remote_cache_of", "segments_needed",
-           "segments_of_samples", "wire_of", "with_pools"]
+           "segments_of_samples", "slots_with", "wire_of", "with_pools"]
 
 
 _RUNTIME = Runtime()
@@ -140,8 +140,13 @@ def _of_file(workload: Workload, model: Model) -> set[int]:
 def pool_slots(samples: Samples, plan: ShardPlan) -> np.ndarray:
     """Return the slots of each sample: a slot per bag of an owner-pooled table, and otherwise per
     key or empty bag; int64 ``[n]``."""
-    each = np.maximum(samples.bag_lengths, 1)
-    return np.where(plan.owner_pooled > 0, 1, each).sum(axis=1, dtype=np.int64)
+    return slots_with(samples.bag_lengths, plan.owner_pooled > 0)
+
+
+def slots_with(lengths: np.ndarray, owner: np.ndarray) -> np.ndarray:
+    """Return the slots of samples with bags of ``lengths [n, tables]`` as :func:`pool_slots` does;
+    ``owner``: whether each table pools at its owner, bool ``[tables]``."""
+    return np.where(owner, 1, np.maximum(lengths, 1)).sum(axis=1, dtype=np.int64)
 
 
 def check_bags(samples: Samples, numbers: np.ndarray, plan: ShardPlan, config: NicConfig) -> None:

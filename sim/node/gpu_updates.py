@@ -173,5 +173,3 @@ class GpuUpdates:
         distinct, sums = sums_in_order(keys, np.repeat(vectors[order], lengths[order], axis=0))
         store.write(distinct, *self._optimizer.apply(*store.read(distinct), sums))
         return distinct
-
-

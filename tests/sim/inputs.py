@@ -46,17 +46,21 @@ def movielens(path: Path, samples: int, seed: int = 7) -> Path:
     return path
 
 
+SMALL = """dimension = 32
+dense = 4
+bottom = [32]
+top = [16, 1]
+interaction = "cat"
+"""
+"""Layers of a small model file, before its tables."""
+
+
 def history(path: Path, keys: int) -> Path:
     """Write a model with a history of ``keys`` keys: whole tables leave most lookups at one node.
     """
     path.write_text(f"""
 name = "history"
-dimension = 32
-dense = 4
-bottom = [32]
-top = [16, 1]
-interaction = "cat"
-[[tables]]
+{SMALL}[[tables]]
 rows = 2_000_000
 bag = [{keys}, {keys}]
 [[tables]]

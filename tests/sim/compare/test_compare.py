@@ -15,15 +15,11 @@ from sim.evaluation.measure import measure
 from sim.evaluation.placing import placed
 from sim.evaluation.point import Point
 from sim.evaluation.store import Store
+from tests.sim.inputs import SMALL
 
-BAGS = """
+BAGS = f"""
 name = "bags"
-dimension = 32
-dense = 4
-bottom = [32]
-top = [16, 1]
-interaction = "cat"
-[[tables]]
+{SMALL}[[tables]]
 count = 3
 rows = 50_000
 bag = [1, 30]
