@@ -9,7 +9,7 @@ from host.dlrm.embedding import sums_in_order
 from host.dlrm.float32 import means
 from host.dlrm.optimizer import Optimizer
 from host.placement.shard import ShardPlan
-from host.samples import KEY_ROW_BITS, Samples
+from host.samples import KEY_ROW_BITS, Samples, segment_indices
 from host.timing.gpu import Gather, GpuLookups, GpuProfile, LaunchThread
 from host.wire.bag_gradients import BagGradients
 from host.wire.bags import NARROW_ROWS, BagList
@@ -59,6 +59,8 @@ class GpuUpdates:
             thread.join(lambda now: self._schedule(self._kernels.start(now)))
         self._parts: list[BagGradients] = []
         self._begun, self._expected = False, None
+        # Rows that the kernel updates, and the sums of their gradients.
+        self._sums: tuple[np.ndarray, np.ndarray] | None = None
         self._step = -1
         self.bags = self.keys = 0
 
@@ -131,13 +133,13 @@ class GpuUpdates:
                                 f"{self._expected}")
         if not self._begun or came != self._expected:
             return
-        keys = sum(len(part.bags.rows) for part in self._parts)
-        rows = sum(len(np.unique(part.bags.rows)) for part in self._parts)
-        if not keys:
+        if not any(map(len, self._parts)):
             self._finish(now)
             return
-        self.keys += keys
-        self._schedule(self._kernels.arrive(now, self._step, keys + 2 * rows))
+        keys, gradients = self._in_order()
+        self._sums = sums_in_order(keys, gradients)
+        self.keys += len(keys)
+        self._schedule(self._kernels.arrive(now, self._step, len(keys) + 2 * len(self._sums[0])))
 
     def _schedule(self, gather: Gather[int] | None) -> None:
         if gather is not None and (end := self._awake(gather.end)) < inf:
@@ -149,27 +151,26 @@ class GpuUpdates:
 
     def _finish(self, now: float) -> None:
         """Write the rows of the step, and tell the NIC."""
-        self._memory.updated(self._update(), self._step, now)
-        self._parts, self._begun, self._expected = [], False, None
+        distinct = np.empty(0, np.int64)
+        if self._sums is not None:
+            store, (distinct, sums) = self._memory.store, self._sums
+            store.write(distinct, *self._optimizer.apply(*store.read(distinct), sums))
+        self._memory.updated(distinct, self._step, now)
+        self._parts, self._begun, self._expected, self._sums = [], False, None, None
 
-    def _update(self) -> np.ndarray:
-        """Update the rows; return their keys, ascending."""
+    def _in_order(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return each key of the step's bags in the order of the global mini-batch, and its
+        gradient: int64 ``[k]``, float32 ``[k, dimension]``."""
         parts = [part for part in self._parts if len(part)]
-        if not parts:
-            return np.empty(0, np.int64)
         sources, samples, tables, lengths, rows, vectors = (
             np.concatenate([value(part) for part in parts]) for value in (
                 lambda part: part.sources, lambda part: part.bags.landings,
                 lambda part: part.bags.tables, lambda part: part.bags.lengths,
                 lambda part: part.bags.rows, lambda part: part.vectors))
-        store = self._memory.store
-        if store.model.nic_pooling == "mean":
+        if self._memory.store.model.nic_pooling == "mean":
             vectors = means(vectors, lengths)
         order = np.lexsort((tables, samples, sources))
-        begins = np.cumsum(lengths) - lengths
-        keys = np.concatenate([
-            tables[bag] << KEY_ROW_BITS | rows[begins[bag]:begins[bag] + lengths[bag]]
-            for bag in order.tolist()])
-        distinct, sums = sums_in_order(keys, np.repeat(vectors[order], lengths[order], axis=0))
-        store.write(distinct, *self._optimizer.apply(*store.read(distinct), sums))
-        return distinct
+        each = lengths[order]
+        at = segment_indices((np.cumsum(lengths) - lengths)[order], each)
+        return (np.repeat(tables[order], each) << KEY_ROW_BITS | rows[at],
+                np.repeat(vectors[order], each, axis=0))

@@ -32,13 +32,14 @@ RULES = [Optimizer("sgd", 4.0), Optimizer("rowwise-adagrad", 0.2)]
 class Gpu:
     """A node's GPU with the rows of a plan, and the packets that its host sends."""
 
-    def __init__(self, node: int, model: Model, plan: ShardPlan, optimizer: Optimizer):
+    def __init__(self, node: int, model: Model, plan: ShardPlan, optimizer: Optimizer,
+                 gpu: GpuProfile = GPU):
         self.events, self.sent = EventQueue(), []
         self.memory = GpuMemory(node, RowStore(model, 1), lambda *key: plan.owner_of(*key) == node,
-                                GPU, 64, self.events,
+                                gpu, 64, self.events,
                                 lambda packet, now: self.sent.append(packet), lambda end: end)
         tables = np.flatnonzero(plan.owner_pooled).tolist()
-        self.updates = GpuUpdates(node, self.memory, plan, tables, optimizer, GPU, None,
+        self.updates = GpuUpdates(node, self.memory, plan, tables, optimizer, gpu, None,
                                   self.events, lambda end: end)
 
     def run(self) -> None:
@@ -135,3 +136,17 @@ def test_protocol_errors():
         gpu.updates.end(0, 0.0)
     with pytest.raises(ProtocolError, match="ended the bags of a step twice"):
         gpu.updates.end(1, 0.0)
+
+
+def test_the_kernel_reads_and_writes_each_distinct_row_once():
+    ends, slow = [], replace(GPU, memory_bandwidth_gb_s=1.0, kernel_us=0.0)
+    for other in (0, 1):
+        gpu = Gpu(0, MODEL, plan_of(1), RULES[0], slow)
+        for source, row in ((1, 0), (2, other)):
+            gpu.updates.take(BagGradients(
+                BagList(*(np.array([value]) for value in (0, 1, row, 0, False))),
+                np.array([source]), np.ones((1, 16), np.float32)), 0.0)
+        gpu.updates.begin(0.0)
+        gpu.updates.end(2, 0.0)
+        ends += [time for time, _ in gpu.events.until(float("inf"))]
+    assert ends[1] - ends[0] == pytest.approx(2 * slow.cycles_per_row(4 * 16))
