@@ -75,8 +75,8 @@ def test_every_measured_number_says_so(torch):
 
 
 def test_no_time_is_lost_to_noise(torch):
-    """If small operators seem slower than large operators, rates stay positive; the times of the host
-    thread are no part of a GPU, and 0."""
+    """If small operators seem slower than large operators, rates stay positive; the times of the
+    host thread are no part of a GPU, and 0."""
     book = _measured(torch, "rates", repeats=1, sizes=Sizes(1e-9))
     gpu = derive_profiles("gpu_x", book).gpu
     assert all(c.value > 0 for c in constants(gpu) if c.name not in ("call_us", "pace_us"))
