@@ -72,7 +72,7 @@ def test_nothing_is_kept_back(match):
      "what_is_told"),
     (False, False, "state.eq(Mux(same, updated, found))", "state.eq(found)", "place"),
     (False, False, "found.units >= but_one", "found.units >= self.limit", "place"),
-    (False, False, "(age >= self.timeout)", "1", "for_a_reason"),
+    (False, False, "return age >= self.timeout", "return 1", "for_a_reason"),
     (False, False, "Mux(opening & (next_look == item.destination), 1,", "Mux(0, 1,",
      "for_a_reason"),
     (False, False, "late.eq(0), opened.bit_select(late_index, 1).eq(0)", "late.eq(0)",

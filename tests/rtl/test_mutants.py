@@ -145,7 +145,8 @@ MUTANTS = [
     Mutant(PeerCredits, "(owed + passed.value[0])[:CREDIT_BITS]", "owed",
            "network/link/test_rejoin.py::test_bags_of_a_peer_are_settled_when_beats_and_answers_"
            "are_gone"),
-    Mutant(BagCheck, "self.passed.valid.eq(good)", "self.passed.valid.eq(take & segment.tail)",
+    Mutant(BagCheck,
+           "self.passed.valid.eq(answered)", "self.passed.valid.eq(take & segment.tail)",
            "bags/test_check.py::test_only_good_bags_pass[0.0-0.0-0.5-0.0]"),
     Mutant(Dispatcher, "slot.step == next_step", "slot.step[:10] == next_step[:10]",
            "query/test_dispatcher.py::test_no_step_but_the_next_overtakes[1025]"),
@@ -264,6 +265,7 @@ EACH = pytest.mark.parametrize(
     "mutant", MUTANTS, ids=lambda mutant: f"{mutant.block.__name__}: {mutant.new}")
 
 
+@pytest.mark.every
 @EACH
 def test_each_is_in_its_block(mutant):
     assert compile(mutant.source, mutant.block.__module__, "exec")

@@ -231,7 +231,7 @@ def test_samples_beyond_the_largest_hold_buffer_need_copies():
     point = POINT.changed(dataset=model, mini_batch=2, nodes=2, warmup=1, measured=2)
     assert min(each.copied_rows for each in EnSearch(Site.of(point), True).options()) >= 500
     with pytest.raises(ValueError, match=r"^slots of a sample must be at most 16384, half the "
-                                         r"largest hold_vectors of a NIC, not 16385: copy"):
+                                         r"largest hold_vectors of a NIC, not 16385: pool"):
         measure(point.changed(fixed=("copied_rows=0", "deliver=pooled")))
     most = replace(model, bags=((4_095, 4_095), *model.bags[1:]))
     fits = point.changed(dataset=most, fixed=("copied_rows=0", "deliver=pooled", "ring=true"))
