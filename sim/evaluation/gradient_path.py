@@ -7,6 +7,7 @@ from math import ceil, inf
 
 import numpy as np
 
+from host.placement.reduction import Pass, Reduction
 from host.systems import Devices, Workload
 from host.systems.tables import vector_bytes
 from host.timing.clock import CYCLE_NS, Link, cycles_of_us
@@ -30,7 +31,7 @@ from rtl.network.receiver import FrameReceiver
 from sim.evaluation.fields import Fields
 from sim.evaluation.nic import NicPart, Nics, cache_rows, options_of, serving, updates_of
 from sim.evaluation.trace import Trace, plan_of
-from sim.evaluation.workloads import Pass, Reduction, Workloads, gradient_traffic, reductions
+from sim.evaluation.workloads import Workloads, gradient_traffic, reductions
 from sim.job.settings import apply_settings
 from sim.node.events import EventQueue
 from sim.training.options import TrainOptions
