@@ -84,7 +84,7 @@ def nic_point(point: Fields, devices: Devices, tuning: EnTuning,
         local_cache=given.local_cache, remote_cache=given.remote_cache,
         settings=overridden(own, given.settings), sampled=given.sampled,
         persistent_gather=tuning.ring, pace_us=tuning.pace_us, owner_tables=owner,
-        repeats="neighbours" if tuning.bags_once else "send")), Nics(
+        update=tuning.update, repeats="neighbours" if tuning.bags_once else "send")), Nics(
             frozenset(parts), SIZES.get(point.workload.preset, ()) if tuning.sizes else ())
 
 
@@ -152,7 +152,8 @@ def link_bounds(site: Site, owner: tuple[int, ...], copied_rows: int = 0,
 
 def owner_pooled(site: Site, tuning: EnTuning) -> tuple[int, ...]:
     """Return the tables of EN that pool at their owner, numbered without copied tables."""
-    return owner_tables(site.point, site.nic_trace, tuning.pool, tuning.copied_rows)
+    return owner_tables(site.point, site.nic_trace, tuning.pool, tuning.copied_rows,
+                        tuning.update)
 
 
 def en_nic(site: Site, tuning: EnTuning) -> NicPart:
@@ -244,10 +245,9 @@ class EnSearch(Search):
         self._run = cache(self._nic if given is None else lambda tuning: given)
         self._delivered = cache(lambda rows, owner, once: deliveries(
             site.point, site.trace, rows, owner, once))
-        self._tables = cache(lambda pool, rows: owner_tables(
-            site.point, site.nic_trace, pool, rows))
-        self._link_us = cache(lambda pool, rows, once: link_bounds(
-            site, self._tables(pool, rows), rows, once))
+        self._owner = cache(lambda pool, rows, update: owner_tables(
+            site.point, site.nic_trace, pool, rows, update))
+        self._link_us = cache(lambda owner, rows, once: link_bounds(site, owner, rows, once))
         self._every: list[EnTuning] = []
 
     def nic(self, tuning: EnTuning) -> NicPart:
@@ -274,8 +274,11 @@ class EnSearch(Search):
 
     def _pools(self, pool: str) -> tuple[int, ...]:
         """Return the tables that pool at their owner if GPUs copy no table."""
-        return () if self.site.training else owner_tables(
-            self.site.point, self.site.nic_trace, pool)
+        return owner_tables(self.site.point, self.site.nic_trace, pool)
+
+    def _tables(self, option: EnTuning) -> tuple[int, ...]:
+        """Return the tables of an option that pool at their owner."""
+        return self._owner(option.pool, option.copied_rows, option.update)
 
     def options(self) -> Sequence[EnTuning]:
         """Return the options that EN may choose from at this site."""
@@ -291,11 +294,12 @@ class EnSearch(Search):
         return self._every
 
     def seeds(self) -> Sequence[EnTuning]:
-        """Return, for each way to read rows, place of pooling and number of threads, the option
-        with the least lower bound, which requires no run of NICs."""
+        """Return, for each way to read rows, place of pooling and of updates, and number of
+        threads, the option with the least lower bound, which requires no run of NICs."""
         flights, found = self.site.point.flights, {}
         for each in self.options():
-            found.setdefault((each.ring, each.reads, each.pool, each.threads), []).append(each)
+            found.setdefault((each.ring, each.reads, each.pool, each.update, each.threads),
+                             []).append(each)
         choices = ([Choice(flights, each) for each in group] for group in found.values())
         return [lowest(group, self._floor, self._bound).option for group in choices]
 
@@ -317,14 +321,16 @@ class EnSearch(Search):
         return self._ways(option, [
             least_times(self.site.trace.model, option, of, share, us)
             for of, us in zip(self._delivery(option), self._link_us(
-                option.pool, option.copied_rows, option.bags_once))], few=True)
+                self._tables(option), option.copied_rows, option.bags_once))], few=True)
 
     def in_words(self, option: EnTuning) -> tuple[str, ...]:
         """Return the chosen options in words, the tables that pool at their owner, and why unique
         delivery is impossible."""
         most = max(of.slots for of in self._delivery(replace(option, pool=POOLS[0])))
-        owner = self._tables(option.pool, option.copied_rows)
+        owner = self._tables(option)
         return (*super().in_words(option), *pooled_in_words(owner, self.site.trace.model.tables),
+                *[f"updated by the {option.update.upper()}s of the owners"] * (
+                    bool(owner) and self.site.training),
                 *([pooled_instead(most)] if most > MOST_INDICES else ()))
 
     def whole(self, choice: Choice) -> Built:
@@ -339,8 +345,9 @@ class EnSearch(Search):
         site = self.site
         part = en_nic(site, tuning)
         if site.training:
-            part = with_updates(*nic_point(site.point, site.devices, tuning), site.trace,
-                                nic_devices(site.devices, tuning), site.work, part)
+            part = with_updates(*nic_point(
+                site.point, site.devices, tuning, self._tables(tuning)), site.trace,
+                nic_devices(site.devices, tuning), site.work, part)
         return part
 
     def _fits(self, tuning: EnTuning) -> bool:
@@ -349,7 +356,7 @@ class EnSearch(Search):
 
         A NIC that serves several GPUs delivers a vector to each: it has no unique delivery.
         """
-        if slots_of(self.site.nic_trace, self._tables(tuning.pool, tuning.copied_rows),
+        if slots_of(self.site.nic_trace, self._tables(tuning),
                     tuning.copied_rows) > NicConfig.most_hold_vectors // 2:
             return False
         if tuning.deliver == "interaction":
@@ -359,7 +366,7 @@ class EnSearch(Search):
 
     def _delivery(self, tuning: EnTuning) -> list[Delivery]:
         """Return the delivery of each mini-batch."""
-        return self._delivered(tuning.copied_rows, self._tables(tuning.pool, tuning.copied_rows),
+        return self._delivered(tuning.copied_rows, self._tables(tuning),
                                tuning.bags_once)
 
     def _sees(self, tuning: EnTuning) -> bool:

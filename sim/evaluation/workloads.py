@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +14,11 @@ from host.samples import first_lookups
 from host.systems import Workload, workload_of
 from host.systems.bl_tuned import Tuning, exchanged
 from host.systems.tables import vector_bytes
-from rtl.config import NicConfig
+from rtl.config import LANES, NicConfig, beats_of, packing_of, partials_in
+from rtl.formats import BEAT_BYTES, RECORDS_PER_BEAT, EmberHeader
 from sim.evaluation.trace import Trace, of_trace, tally_of
+from sim.job.settings import Runtime
+from sim.offline.bag_gradients import BagTraffic
 
 __all__ = ["Updates", "Workloads", "all_reduce_traffic", "gradient_traffic", "reductions",
            "software_traffic", "totalled", "updates", "updates_of_trace", "workloads"]
@@ -64,9 +68,21 @@ def workloads(trace: Trace, plan: ShardPlan) -> Workloads:
 
 
 @of_trace
-def reductions(trace: Trace, plan: ShardPlan, config: NicConfig) -> tuple[Reduction, ...]:
-    """Return the sums of each measured mini-batch of a trace."""
-    return tuple(reduction(batch.samples, plan, config) for batch in trace.measured)
+def reductions(trace: Trace, plan: ShardPlan, config: NicConfig,
+               gpus: bool = False) -> tuple[Reduction, ...]:
+    """Return the sums of each measured mini-batch of a trace; with ``gpus``, of the tables that
+    pool at their requester."""
+    kept = (plan.owner_pooled == 0) | (not gpus)
+    return tuple(reduction(batch.samples.of_tables(kept), plan, config)
+                 for batch in trace.measured)
+
+
+@of_trace
+def bag_traffic(trace: Trace, plan: ShardPlan, config: NicConfig,
+                runtime: Runtime) -> tuple[BagTraffic, ...]:
+    """Return the bags with gradients of each measured mini-batch, where GPUs update the rows."""
+    return tuple(BagTraffic.of(batch.samples, plan, config, runtime, trace.model.width)
+                 for batch in trace.measured)
 
 
 @dataclass(frozen=True)
@@ -87,13 +103,14 @@ class Updates:
 
 @of_trace
 def updates_of_trace(trace: Trace, plan: ShardPlan, rows: int, ways: int,
-                     policy: str = "lru") -> Updates:
+                     policy: str = "lru", gpus: bool = False) -> Updates:
     """Return :func:`updates` of the measured mini-batches of a trace."""
-    return updates(trace.batches, range(trace.warmup, len(trace.batches)), plan, rows, ways, policy)
+    return updates(trace.batches, range(trace.warmup, len(trace.batches)), plan, rows, ways, policy,
+                   gpus)
 
 
 def updates(batches: Sequence[MiniBatch], measured: Iterable[int], plan: ShardPlan, rows: int,
-            ways: int, policy: str = "lru") -> Updates:
+            ways: int, policy: str = "lru", gpus: bool = False) -> Updates:
     """Count the rows that each measured mini-batch updates, and those that the cache has evicted.
 
     The forward pass looks up every key in its owner's local cache. When the gradients arrive, a
@@ -104,18 +121,22 @@ def updates(batches: Sequence[MiniBatch], measured: Iterable[int], plan: ShardPl
     ----------
     batches: mini-batches, starting with empty caches. measured: numbers of the counted
         mini-batches.
-    plan: placement of the tables. rows, ways, policy: cache of each node; 0 rows disable it.
+    plan: placement of the tables; the cache holds no rows of tables that pool at their owner.
+    rows, ways, policy: cache of each node; 0 rows disable it.
+    gpus: whether GPUs update the rows of tables that pool at their owner, which do not count.
     """
+    looked_up = plan.owner_pooled == 0
     caches = NodeCaches(rows // ways, ways, plan.nodes, policy) if rows else None
     counted, found = frozenset(measured), []
     for number, batch in enumerate(batches):
-        samples = batch.samples
+        samples = batch.samples.of_tables(looked_up | (not gpus))
         first = first_lookups(samples)
         tables, of_table, keys = samples.tables[first], samples.rows[first], samples.keys[first]
         owner, hashes = plan.owner_of(tables, of_table), key_hash(tables, of_table)
         held = np.zeros(len(keys), bool)
         if caches is not None:
-            caches.access(owner, hashes, keys)
+            entered = looked_up[tables]
+            caches.access(owner[entered], hashes[entered], keys[entered])
         if number in counted:
             if caches is not None:
                 held = caches.held(owner, hashes, keys)
@@ -146,11 +167,40 @@ def software_traffic(work: Sequence[Workload], training: bool, tuning: Tuning = 
     return {kind: _count(np.array(messages), gpus) for kind, messages in kinds.items()}
 
 
-def gradient_traffic(work: Sequence[Workload],
-                     reduced: Sequence[Reduction] | None = None) -> dict[str, float]:
-    """Return bytes and packets of gradients: of bags, or of the partial sums of ``reduced``."""
-    vectors = [w.bags for w in work] if reduced is None else [sums.partials for sums in reduced]
-    return _count(np.array([vector_bytes(w) * of for w, of in zip(work, vectors)]))
+def gradient_traffic(work: Sequence[Workload], reduced: Sequence[Reduction] | None = None,
+                     bags: Sequence[BagTraffic] = (),
+                     payload_beats: int = NicConfig.net_payload_beats) -> dict[str, float]:
+    """Return bytes and packets of gradients per mini-batch: of bags without headers, or with
+    headers of the partial sums of ``reduced`` and of the ``bags`` with gradients.
+    ``payload_beats``: beats behind the header of a packet."""
+    if reduced is None:
+        return _count(np.array([vector_bytes(w) * w.bags for w in work]))
+    found = {"bytes": 0.0, "packets": 0.0}
+    for w, sums in zip(work, reduced):
+        size, packets = _partial_payload(sums.partials, w.model.width, payload_beats)
+        crossing = ~np.eye(w.nodes, dtype=bool)
+        found["bytes"] += float(size[crossing].sum())
+        found["packets"] += float(packets[crossing].sum())
+    for each in bags:
+        found["bytes"] += float(each.payload.sum())
+        found["packets"] += float(each.packets.sum())
+    return {unit: value / len(work) for unit, value in found.items()}
+
+
+def _partial_payload(partials: np.ndarray, width: int,
+                     payload_beats: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bytes and the number of full packets of ``partials``, vectors of ``width`` values.
+    """
+    packing = packing_of(min(width, LANES))
+    beats, fit = partials * beats_of(width), partials_in(payload_beats, packing)
+    whole, rest = np.divmod(beats, fit)
+
+    def payload(count: np.ndarray | int) -> Any:
+        return -(-count // RECORDS_PER_BEAT) - -count // (1 << packing)
+
+    packets = whole + (rest > 0)
+    return (EmberHeader.size // 8 * packets
+            + BEAT_BYTES * (whole * payload(fit) + payload(rest))), packets
 
 
 def all_reduce_traffic(work: Sequence[Workload], gpus: int = 1) -> dict[str, float]:

@@ -13,8 +13,8 @@ from host.timing.gpu import GpuProfile
 from host.timing.pcie import PcieProfile
 from rtl.config import preset
 from sim.evaluation.fields import Workload
-from sim.evaluation.gradient_path import RowWrites
 from sim.evaluation.trace import trace_of
+from sim.offline.gradient_path import RowWrites
 
 
 def table(arriving, keys, ways):
