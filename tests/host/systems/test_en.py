@@ -377,7 +377,12 @@ def test_options_that_do_not_go_together():
     assert EnTuning(merge=False).possible()
     assert EnTuning(ring=False, pool="auto").possible()
     assert not EnTuning(pool="owner").possible()  # no resident kernel pools bags
-    assert not EnTuning(ring=False, pool="auto").possible(training=True)
+    assert EnTuning(ring=False, pool="auto").possible(training=True)
+    assert EnTuning(ring=False, pool="auto", update="nic").possible(training=True)
+    assert not EnTuning(ring=False, pool="auto", update="nic").possible()
+    assert not EnTuning(update="nic").possible(training=True)
+    with pytest.raises(ValueError, match="update must be one of gpu, nic, not 'cpu'"):
+        EnTuning(update="cpu")
     assert not EnTuning(ring=False, reads=True, pool="auto", threads=2).possible()
     assert EnTuning(ring=False, pace_us=8).possible() and not EnTuning(pace_us=8).possible()
     paced = every(EnTuning(pace_us=8), open_variants(en_variants(False), {"pace_us": 8}))
