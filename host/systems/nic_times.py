@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from host.devices.operation import Operation
+from host.systems.devices import Devices
 from host.systems.workload import Workload
 
 __all__ = ["NicTimes", "OwnerUpdates"]
@@ -31,6 +32,16 @@ class OwnerUpdates:
     written: float
     link_us: float
     kernels: tuple[Operation, ...]
+
+    def alone_us(self, d: Devices) -> float:
+        """Return the microseconds from gradients in GPU memory until all hosts are notified."""
+        return self.bags_us + self.call_us(d) + d.gpu.gpu.launch_us + self.told_us + sum(
+            each.operators * d.gpu.kernels(each).us for each in self.kernels)
+
+    def call_us(self, d: Devices) -> float:
+        """Return the time of the driver's thread: a call for a graph, or for each operator."""
+        calls = 1 if d.software.graphs else sum(each.operators for each in self.kernels)
+        return calls * d.software.launch_call_us
 
 
 @dataclass(frozen=True)

@@ -106,17 +106,14 @@ class NicUse:
         """Add the updates by GPUs; return the stage at which the bags have left the NIC, and the
         last stages.
 
-        The NIC's driver launches the kernel when all bags have arrived, in a call for a graph or
-        for each operator.
+        The NIC's driver launches the kernel when all bags have arrived.
         """
         step, d, phase, name = self._step, self._d, "backward_all_to_all", "bags with gradients"
         moving = min(gpus.held_us, gpus.link_us)
         sent = charge(step, name, phase, Cost(
             gpus.held_us, 0.0, {"nic": gpus.held_us, "link": moving}), told)
         there = step.add(name, phase, gpus.bags_us - gpus.held_us, after=(sent,))
-        calls = 1 if d.software.graphs else sum(each.operators for each in gpus.kernels)
-        at = step.add("row update", "overhead", calls * d.software.launch_call_us, "driver",
-                      after=(there,))
+        at = step.add("row update", "overhead", gpus.call_us(d), "driver", after=(there,))
         at = step.add("row update", "overhead", d.gpu.gpu.launch_us, after=(at,))
         for operation in gpus.kernels:
             each = d.gpu.kernels(operation)
