@@ -229,7 +229,7 @@ class BagCheck(wiring.Component):
                   for name, reason in zip(self._reasons, reasons, strict=True)}
         events["bad_length"] |= abort
         if self._outward:
-            self._tell(m, events, item)
+            self._tell(m, events, item, take, abort)
         count(m, self.counters, bags=good, keys=Mux(good, item.keys, 0), **events)
         quiet = ~self.freed.valid & ~self.passed.valid & ~self.refused.valid
         if self._trains:
@@ -252,10 +252,12 @@ class BagCheck(wiring.Component):
             m.d.sync += self.arrived.valid.eq(0)
         return late, full
 
-    def _tell(self, m: Module, events: dict[str, Value], item) -> None:
+    def _tell(self, m: Module, events: dict[str, Value], item, take: Value, abort: Value) -> None:
         """Report the fault of a dropped bag."""
-        status = C(0, 8)
+        status, step = C(0, 8), Signal(STEP_BITS, reset_less=True)
+        with m.If(take):
+            m.d.sync += step.eq(item.owned.step)
         for name, reason in _STATUS.items():
             status = status | Mux(events[name], reason, 0)
         m.d.sync += [self.fault.valid.eq(Cat(events.values()).any()), self.fault.status.eq(status),
-                     self.fault.step.eq(item.owned.step)]
+                     self.fault.step.eq(Mux(abort, step, item.owned.step))]

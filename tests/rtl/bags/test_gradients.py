@@ -235,6 +235,34 @@ def test_an_owner_accepts_gradients_of_the_open_step_only():
     assert kinds[0] and kinds[1] and sum(kinds.values()) == len(beats)
 
 
+def test_the_message_about_a_bag_without_its_end_has_its_step():
+    rng, dut = random.Random(7), made(BagCheck, CONFIG, outward=True)
+    packets, told = [], []
+    for number in range(4):
+        words = gradient_bag(rng, 0, [rng.randrange(1000) for _ in range(20)], 0)
+        beats = beats_of_packet(words, 0, fresh=1)
+        # Of every other packet, only the first beat arrives.
+        packets += [(number, beat) for beat in beats[:len(beats) if number % 2 else 1]]
+
+    async def after(ctx):
+        ctx.set(dut.vector_words, VECTOR)
+        ctx.set(dut.step, STEP + 1)
+        ctx.set(dut.o.ready, 1)
+        ctx.set(dut.arrived.ready, 1)
+        await sender(dut.i, [{name: beat[name] for name in ("data", "records", "last", "fresh")} | {
+            "source": 0, "step": STEP + number} for number, beat in packets])(ctx)
+        ctx.set(dut.i.valid, 0)
+        await ctx.tick().repeat(60)
+
+    async def watch(ctx):
+        async for *_, fault in ctx.tick().sample(dut.fault):
+            if fault.valid:
+                told.append((int(fault.status), int(fault.step)))
+
+    simulate(dut, descriptor_writer(dut, TABLES, NODE, NODES, after), background=[watch])
+    assert told == [(Status.LENGTH, STEP), (Status.LENGTH, STEP + 2), (Status.STEP, STEP + 3)]
+
+
 @pytest.mark.parametrize("window, most", [(40, 60), (3, 500)])
 def test_credit_returns_after_a_quarter_of_the_window(window, most):
     """The records of a node leave less than a quarter of the window unreported, or no beat if the
