@@ -71,7 +71,8 @@ class BagCheck(wiring.Component):
     In training, bags of gradients pass too. They get no answer. A bag of gradients is dropped if
     its step is not open (``bad_step``). Another instance, ``outward``, checks the bags of gradients
     of the host: it passes only those for other owners. The reason of any other bag is
-    ``bad_owner``, or ``bad_length`` without a gradient.
+    ``bad_owner``, or ``bad_length`` without a gradient. A bag with a gradient and weights is
+    dropped as ``bad_length``.
 
     Parameters
     ----------
@@ -162,9 +163,10 @@ class BagCheck(wiring.Component):
         return m
 
     def _stray(self, item: data.View) -> Value:
-        """Return whether a bag has a gradient where it may have none, or the reverse."""
+        """Return whether a bag has a gradient and weights, or misses its gradient."""
         head = data.View(GradientHead, item.record)
-        return ~head.gradient if self._outward else head.gradient & head.weighted
+        weights = head.gradient & head.weighted
+        return ~head.gradient | weights if self._outward else weights
 
     def _judge(self, m: Module, split: OwnerSplit, bad_row: Value, queue: CreditQueue) -> None:
         """Put the segments that leave ``split`` into ``queue``."""

@@ -104,7 +104,7 @@ def checked(*edits: tuple[str, str], training: bool = False, outward: bool = Fal
     stray = table.own if outward else ~table.own
     bad_length = item.cut | item.long | ~item.keys | item.part
     if training:
-        bad_length |= ~item.gradient if outward else item.gradient & item.weighted
+        bad_length |= (item.gradient & item.weighted) | (~item.gradient & outward)
     faults = [table.refused & ~table.kind, table.refused & table.kind, stray, bad_length,
               item.bad_row | (~head & spoiled)]
     m.d.comb += [
@@ -204,6 +204,7 @@ def test_bag_check(training, outward):
     ({"items_in_order"}, False, "spoiled.eq(bad)", "spoiled.eq(bad_row)"),
     ({"items_in_order"}, False, "goes_on.eq(~item.segment.tail)", "goes_on.eq(0)"),
     ({"items_in_order"}, False, "head.gradient & head.weighted", "0"),
+    ({"items_in_order"}, True, "~head.gradient | weights", "~head.gradient"),
     ({"items_in_order"}, True, "(~found.own, found.own)", "(found.own, ~found.own)"),
     ({"items_none_invented", "items_in_order"}, False, "queued.ready.eq(store.i.ready & may)",
      "queued.ready.eq(may)"),
@@ -227,7 +228,7 @@ def test_bag_check(training, outward):
     ({"fault"}, True, "Mux(abort, step, item.owned.step)", "item.owned.step"),
     ({"fault"}, True, 'events["bad_length"] |= abort', 'events["bad_length"] |= 0'),
     ({"idle"}, False, "quiet &= ~self.arrived.valid", "quiet &= 1"),
-], ids=["last-segment", "bag-before", "segment-before", "no-end", "weighted", "own-bags", "lost",
+], ids=["last-segment", "bag-before", "segment-before", "no-end", "weighted", "weighted-outward", "own-bags", "lost",
         "any-step", "closed", "late-stays", "revoked-often", "revoked-once", "not-revoked",
         "joined", "beats-of-good-bags", "other-node", "answered", "counted-always",
         "arrival-lost", "any-bag-waits", "other-step", "cut-not-told", "idle-too-soon"])

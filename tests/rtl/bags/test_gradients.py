@@ -67,6 +67,8 @@ def packets(rng: random.Random, bad: float, number: int):
                 status = Status.ROW
             elif fault == 2:
                 fields, status = {"gradient": 0}, Status.LENGTH
+            elif fault == 3 and wide:
+                fields, status = {"weighted": 1}, Status.LENGTH
             elif step != STEP:
                 status = Status.STEP
             words += gradient_bag(rng, table, rows, wide, **fields)
