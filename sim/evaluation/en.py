@@ -30,7 +30,7 @@ from host.systems import (
     start_of,
 )
 from host.systems.nic_times import NicTimes
-from host.timing.clock import CYCLE_NS
+from host.timing.clock import CYCLE_NS, cycles_of_us
 from host.wire.indices import MOST_INDICES, pooled_instead
 from rtl.config import LANES, NicConfig
 from sim.evaluation.fields import Fields, NicOptions, Options, SmartNicOptions
@@ -80,6 +80,9 @@ def nic_point(point: Fields, devices: Devices, tuning: EnTuning,
     if tuning.completion:
         flush = str(devices.gpu.gpu.flush_reads > 0).lower()
         own += ["completions=true", f"completion_flush={flush}"]
+    if tuning.patient:
+        trip = round(cycles_of_us(2 * devices.network.one_way_us))
+        own += [f"lookup_timeout={trip}", f"vector_timeout={trip}"]
     own += ["gpu_rings=true"] * tuning.ring + ["row_reads=true"] * tuning.reads
     return replace(point, system=SmartNicOptions(
         "+".join(sorted(parts, key=PARTS.index)), fidelity=given.fidelity,
@@ -154,7 +157,8 @@ def link_bounds(site: Site, owner: tuple[int, ...], copied_rows: int = 0,
 
 def owner_pooled(site: Site, tuning: EnTuning) -> tuple[int, ...]:
     """Return the tables of EN that pool at their owner, numbered without copied tables."""
-    return owner_tables(site.point, site.nic_trace, tuning.pool, tuning.copied_rows)
+    return owner_tables(site.point, site.nic_trace, tuning.pool, tuning.copied_rows,
+                        tuning.bags_once)
 
 
 def en_nic(site: Site, tuning: EnTuning) -> NicPart:
@@ -253,10 +257,10 @@ class EnSearch(Search):
         self._paced = cache(self._paced_of)
         self._delivered = cache(lambda rows, owner, once: deliveries(
             site.point, site.trace, rows, owner, once))
-        self._tables = cache(lambda pool, rows: owner_tables(
-            site.point, site.nic_trace, pool, rows))
+        self._tables = cache(lambda pool, rows, once: owner_tables(
+            site.point, site.nic_trace, pool, rows, once))
         self._link_us = cache(lambda pool, rows, once: link_bounds(
-            site, self._tables(pool, rows), rows, once))
+            site, self._tables(pool, rows, once), rows, once))
         self._every: list[EnTuning] = []
 
     def nic(self, tuning: EnTuning) -> NicPart:
@@ -283,8 +287,9 @@ class EnSearch(Search):
 
     def _pools(self, pool: str) -> tuple[int, ...]:
         """Return the tables that pool at their owner if GPUs copy no table."""
-        return () if self.site.training else owner_tables(
-            self.site.point, self.site.nic_trace, pool)
+        site, sent = self.site, (False, True)[:1 + self._often()]
+        return () if site.training else tuple(sorted(set().union(*(
+            owner_tables(site.point, site.nic_trace, pool, once=once) for once in sent))))
 
     def options(self) -> Sequence[EnTuning]:
         """Return the options that EN may choose from at this site."""
@@ -312,7 +317,7 @@ class EnSearch(Search):
         """Return the option, and options that differ from it in one alternative, or by the next set
         of copied tables."""
         rows = sorted({each.copied_rows for each in self.options()})
-        allowed = set(self.options())
+        allowed = {replace(each, patient=option.patient) for each in self.options()}
         return [each for each in super().near(option, changes) if each in allowed and abs(
             rows.index(each.copied_rows) - rows.index(option.copied_rows)) <= 1]
 
@@ -351,13 +356,22 @@ class EnSearch(Search):
         """Return the chosen options in words, the tables that pool at their owner, and why unique
         delivery is impossible."""
         most = max(of.slots for of in self._delivery(replace(option, pool=POOLS[0])))
-        owner = self._tables(option.pool, option.copied_rows)
+        owner = self._tables(option.pool, option.copied_rows, option.bags_once)
         return (*super().in_words(option), *pooled_in_words(owner, self.site.trace.model.tables),
                 *([pooled_instead(most)] if most > MOST_INDICES else ()))
 
     def whole(self, choice: Choice) -> Built:
         """Return EN with the options of a choice, over all mini-batches and flights."""
         return super().whole(replace(choice, flights=self.site.point.flights))
+
+    def best(self) -> Built:
+        """Return EN with its best options. Patient packets are tried with these alone, which takes
+        a run of NICs more."""
+        found, point = super().best(), self.site.point
+        if self.site.training or point.cluster.all_nics == 1 or "patient" in self.fixed:
+            return found
+        return self.pick([found, self.whole(Choice(
+            point.flights, replace(found.tuning, patient=True)))])
 
     def pick(self, found: list[Built]) -> Built:
         """Return the fastest; the first of equally fast ones."""
@@ -377,7 +391,8 @@ class EnSearch(Search):
 
         A NIC that serves several GPUs delivers a vector to each: it has no unique delivery.
         """
-        if slots_of(self.site.nic_trace, self._tables(tuning.pool, tuning.copied_rows),
+        if slots_of(self.site.nic_trace, self._tables(
+                tuning.pool, tuning.copied_rows, tuning.bags_once),
                     tuning.copied_rows) > NicConfig.most_hold_vectors // 2:
             return False
         if tuning.deliver == "interaction":
@@ -387,8 +402,8 @@ class EnSearch(Search):
 
     def _delivery(self, tuning: EnTuning) -> list[Delivery]:
         """Return the delivery of each mini-batch."""
-        return self._delivered(tuning.copied_rows, self._tables(tuning.pool, tuning.copied_rows),
-                               tuning.bags_once)
+        return self._delivered(tuning.copied_rows, self._tables(
+            tuning.pool, tuning.copied_rows, tuning.bags_once), tuning.bags_once)
 
     def _sees(self, tuning: EnTuning) -> bool:
         """Return whether NICs see all rows that they read."""
