@@ -217,10 +217,10 @@ def _tables(own: Placed) -> dict:
     if not point.kind.has_nics or point.cluster.gpus_per_nic > 1:
         return {}
     copied = getattr(tuning, "copied_rows", 0)
-    trace = own.site.nic_trace
+    trace, once = own.site.nic_trace, getattr(tuning, "bags_once", False)
     update = getattr(tuning, "update", UPDATES[0])
-    owner = owner_tables(point, trace, getattr(tuning, "pool", POOLS[0]), copied, update)
-    tables, busiest = tables_of(point, trace, owner, copied, update)
+    owner = owner_tables(point, trace, getattr(tuning, "pool", POOLS[0]), copied, once, update)
+    tables, busiest = tables_of(point, trace, owner, copied, once, update)
     return {"tables": tables, "busiest": busiest}
 
 

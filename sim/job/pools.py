@@ -59,7 +59,7 @@ def with_pools(plan: ShardPlan, model: Model, workload: Workload, config: NicCon
         return plan, []
     longest = _longest(model, workload)
     if workload.pool == "auto":
-        foreign = ForeignBags(plan, measured, config if gradients else None)
+        foreign = ForeignBags(plan, measured, workload.repeats, config if gradients else None)
         longest = np.maximum(longest, foreign.longest).tolist()
         return _chosen(foreign, model, pool_obstacles(plan, config, longest), config, runtime)
     reasons = pool_obstacles(plan, config, longest)

@@ -36,7 +36,7 @@ class PoolTally:
 
     def add(self, batch: Samples, counted: bool) -> None:
         """Add a mini-batch; without ``counted`` it only fills the caches."""
-        found = ForeignBags(self._plan, [batch], self._reducer if counted else None)
+        found = ForeignBags(self._plan, [batch], reducer=self._reducer if counted else None)
         missed = found.missed_by(self._caches, self._looked_up)
         if self._every is not None:
             every = found.missed_by(self._every, np.ones_like(self._looked_up))
