@@ -34,7 +34,7 @@ def trained(point: Fields, nics: Nics, trace: Trace,
     result = train(TrainOptions.of(**{
         name: getattr(run.workload, name) for name in (
             "config", "settings", "nodes", "placement", "lookups", "mini_batch", "data", "format",
-            "network", "pcie", "gpu", "seed", "owner_tables")},
+            "network", "pcie", "gpu", "seed", "model", "owner_tables")},
         update=point.system.update, mlp=run.simulation.mlp, threads=run.simulation.threads,
         samples=max(STEPS * trace.mini_batch, trace.window if formed else 0), compare=False,
         **formed))
