@@ -140,6 +140,10 @@ class NicConfig:
     bag_segments: segments of bags that may wait to leave, each the words of a bag in one beat;
         bounds the bags of a sample.
     owner_bag_beats: beats of bags that all requesters together may send ahead (owner's credits).
+    repeat_words: words of 64 bits, the rows and weights of owner-pooled bags, that are remembered
+        to find bags which repeat in the next sample; 0 omits the comparison, and the field below
+        is unused.
+    repeat_vectors: bags of a sample, from the first on, whose vectors are remembered.
     completion_slots: steps that may be open to the host at once; each has a word in GPU memory.
     link: NICs acknowledge packets, and send them again until then (:mod:`rtl.network.link`).
     training: gradients are reduced and rows updated; otherwise the fields below are unused.
@@ -185,6 +189,8 @@ class NicConfig:
     owner_bags: int = 0
     bag_segments: int = 1024
     owner_bag_beats: int = 1024
+    repeat_words: int = 0
+    repeat_vectors: int = 64
     completion_slots: int = 16
     link: bool = False
     training: bool = False
@@ -279,6 +285,13 @@ class NicConfig:
                 ("owner_bag_beats", max(16, 4 * self.nodes), 16384, f"nodes {self.nodes}")):
             _in_range(name, getattr(self, name), low, high, by)
             _power_of_two(name, getattr(self, name))
+        _in_range("repeat_vectors", self.repeat_vectors, 2, 4096)
+        if self.repeat_words != 0:
+            _in_range("repeat_words", self.repeat_words, 64, 1 << 16)
+            _power_of_two("repeat_words", self.repeat_words)
+            if not self.owner_bags:
+                raise ValueError("owner_bags must be at least 16 with repeat_words "
+                                 f"{self.repeat_words}, not 0")
 
     def _check_training(self) -> None:
         """Raise for an invalid size of the gradient path."""

@@ -33,7 +33,7 @@ _COUNTERS = ("samples", "keys", "empty_bags", "rejected", "strays", "over_credit
 QUERY_COUNTERS = CounterLayout(*_COUNTERS)
 
 
-def slot_layout(bags: bool) -> data.StructLayout:
+def slot_layout(bags: bool, positions: int = 0) -> data.StructLayout:
     """Layout of a checked slot.
 
     mine: this node owns the key. last: last slot of its sample. An EMPTY slot has no key and no
@@ -42,11 +42,18 @@ def slot_layout(bags: bool) -> data.StructLayout:
     With ``bags``, bag: the slot is a bag that pools at its owner. Its ``kind`` is KEY_END,
     ``key.table`` its table; bits 0 to 15 of ``key.row`` are its number of keys. mean: mean bit of
     the slot's table.
+
+    With ``positions``, repeat: the slot, EMPTY, is a bag that repeats the bag at its ``position``
+    of the previous sample. kept: the slot is a bag that the next sample may repeat.
     """
     return data.StructLayout({
         "key": Key, "kind": 2, "owner": NODE_BITS, "mine": 1, "sample": 32, "step": STEP_BITS,
         "ends": 1, "last": 1,
-    } | ({"bag": 1, "mean": 1} if bags else {}))
+    } | ({"bag": 1, "mean": 1} if bags else {}) | _repeated(positions))
+
+
+def _repeated(positions: int) -> dict:
+    return {"repeat": 1, "kept": 1, "position": range(positions)} if positions else {}
 
 
 Slot = slot_layout(False)

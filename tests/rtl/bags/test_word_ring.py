@@ -1,4 +1,4 @@
-"""WordRing: a bag is equal if all its words are those at the older places, without unused halves."""
+"""WordRing: a bag is equal if all its words, without unused halves, equal the older words."""
 
 import random
 
