@@ -208,6 +208,10 @@ class NicConfig:
     """Largest ``hold_vectors``."""
     most_bag_segments: ClassVar[int] = 16384
     """Largest ``bag_segments``."""
+    most_repeat_words: ClassVar[int] = 1 << 16
+    """Largest ``repeat_words``."""
+    most_repeat_vectors: ClassVar[int] = 4096
+    """Largest ``repeat_vectors``."""
     unique_ways: ClassVar[int] = 8
     """Ways of a set of ``unique_keys``."""
 
@@ -285,9 +289,9 @@ class NicConfig:
                 ("owner_bag_beats", max(16, 4 * self.nodes), 16384, f"nodes {self.nodes}")):
             _in_range(name, getattr(self, name), low, high, by)
             _power_of_two(name, getattr(self, name))
-        _in_range("repeat_vectors", self.repeat_vectors, 2, 4096)
+        _in_range("repeat_vectors", self.repeat_vectors, 2, self.most_repeat_vectors)
         if self.repeat_words != 0:
-            _in_range("repeat_words", self.repeat_words, 64, 1 << 16)
+            _in_range("repeat_words", self.repeat_words, 64, self.most_repeat_words)
             _power_of_two("repeat_words", self.repeat_words)
             if not self.owner_bags:
                 raise ValueError("owner_bags must be at least 16 with repeat_words "
@@ -309,6 +313,11 @@ class NicConfig:
     def vector_beats(self) -> int:
         """Beats of the longest vector inside the NIC."""
         return beats_of(self.max_dimension)
+
+    @property
+    def repeat_positions(self) -> int:
+        """Bags of a sample that may be repeated; 0 without the comparison of bags."""
+        return self.repeat_vectors if self.repeat_words else 0
 
     @property
     def vector_packing(self) -> int:
@@ -351,10 +360,10 @@ class NicConfig:
         return max(1, share - share // 8)
 
     @property
-    def optional(self) -> tuple[bool, bool, bool]:
-        """Whether the NIC has the streams of training, of a reliable link, and of owner-pooled
-        bags, as :func:`rtl.links.links` takes them."""
-        return self.training, self.link, self.owner_bags > 0
+    def optional(self) -> tuple[bool, bool, bool, bool]:
+        """Whether the NIC has the streams of training, of a reliable link, of owner-pooled bags,
+        and of their comparison, as :func:`rtl.links.links` takes them."""
+        return self.training, self.link, self.owner_bags > 0, self.repeat_words > 0
 
     @property
     def bag_window(self) -> int:

@@ -18,6 +18,7 @@ from rtl.formats import (
     RecordBeat,
     RecordKind,
     SampleRecord,
+    repeat_fields,
 )
 from rtl.gateable import Gateable
 from rtl.keys.owner_split import DESCRIPTOR_WRITES, OwnerSplit
@@ -43,17 +44,12 @@ def slot_layout(bags: bool, positions: int = 0) -> data.StructLayout:
     ``key.table`` its table; bits 0 to 15 of ``key.row`` are its number of keys. mean: mean bit of
     the slot's table.
 
-    With ``positions``, repeat: the slot, EMPTY, is a bag that repeats the bag at its ``position``
-    of the previous sample. kept: the slot is a bag that the next sample may repeat.
+    positions: see :func:`rtl.formats.repeat_fields`.
     """
     return data.StructLayout({
         "key": Key, "kind": 2, "owner": NODE_BITS, "mine": 1, "sample": 32, "step": STEP_BITS,
         "ends": 1, "last": 1,
-    } | ({"bag": 1, "mean": 1} if bags else {}) | _repeated(positions))
-
-
-def _repeated(positions: int) -> dict:
-    return {"repeat": 1, "kept": 1, "position": range(positions)} if positions else {}
+    } | ({"bag": 1, "mean": 1} if bags else {}) | repeat_fields(positions))
 
 
 Slot = slot_layout(False)

@@ -74,7 +74,7 @@ class BagRepeats(wiring.Component):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
         if not config.repeat_words:
             raise ValueError(f"repeat_words must be above 0, not {config.repeat_words!r}")
-        self._words, self._positions = config.repeat_words, config.repeat_vectors
+        self._words, self._positions = config.repeat_words, config.repeat_positions
         self._size = bits_for(config.bag_words)
         # Behind the longest bag, whose tail decides, as many segments as wait for their verdict.
         longest = config.bag_words // RECORDS_PER_BEAT + 2
