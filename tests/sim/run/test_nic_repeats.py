@@ -75,11 +75,11 @@ def test_nothing_is_found_in_samples_alone(model):
 
 
 @pytest.mark.thorough
-@DELIVERIES
-@pytest.mark.parametrize("sizes", [("repeat_words=64",), ("repeat_vectors=3",)])
-def test_bags_beyond_the_sizes(model, settings, sizes):
+@pytest.mark.parametrize("settings", [(), ("deliver=unique",)], ids=["pooled", "unique"])
+def test_bags_beyond_the_sizes(model, settings):
     sent, found = _both(model, *settings)
-    less = faultless(run(_options(model, "nic", *settings, *sizes, pool="owner")))
+    less = faultless(run(_options(model, "nic", *settings, "repeat_words=64", "repeat_vectors=3",
+                                  pool="owner")))
     assert less["predictions_sha256"] == sent["predictions_sha256"]
     assert less["repeats"]["beyond"] > 0
     assert 0 < less["repeats"]["share"] < found["repeats"]["share"]
