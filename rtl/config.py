@@ -136,7 +136,7 @@ class NicConfig:
         the table.
     owner_bags: bags of owner-pooled tables that may wait for the GPU of this node at once, each
         with a landing row; and as many of this node's bags may wait for other nodes. 0 omits owner
-        pooling, and the two fields below are unused.
+        pooling, and the four fields below are unused.
     bag_segments: segments of bags that may wait to leave, each the words of a bag in one beat;
         bounds the bags of a sample.
     owner_bag_beats: beats of bags that all requesters together may send ahead (owner's credits).
@@ -293,9 +293,6 @@ class NicConfig:
         if self.repeat_words != 0:
             _in_range("repeat_words", self.repeat_words, 64, self.most_repeat_words)
             _power_of_two("repeat_words", self.repeat_words)
-            if not self.owner_bags:
-                raise ValueError("owner_bags must be at least 16 with repeat_words "
-                                 f"{self.repeat_words}, not 0")
 
     def _check_training(self) -> None:
         """Raise for an invalid size of the gradient path."""
@@ -317,7 +314,7 @@ class NicConfig:
     @property
     def repeat_positions(self) -> int:
         """Bags of a sample that may be repeated; 0 without the comparison of bags."""
-        return self.repeat_vectors if self.repeat_words else 0
+        return self.repeat_vectors if self.owner_bags and self.repeat_words else 0
 
     @property
     def vector_packing(self) -> int:
@@ -363,7 +360,7 @@ class NicConfig:
     def optional(self) -> tuple[bool, bool, bool, bool]:
         """Whether the NIC has the streams of training, of a reliable link, of owner-pooled bags,
         and of their comparison, as :func:`rtl.links.links` takes them."""
-        return self.training, self.link, self.owner_bags > 0, self.repeat_words > 0
+        return self.training, self.link, self.owner_bags > 0, self.repeat_positions > 0
 
     @property
     def bag_window(self) -> int:

@@ -67,7 +67,7 @@ _READERS = ("bag_packager", "bag_vectors")
 def bag_blocks(config: NicConfig) -> dict[str, wiring.Component]:
     """Return the blocks of owner-pooled bags by name."""
     trains = config.training
-    return {
+    blocks: dict[str, wiring.Component] = {
         "bag_sender": BagSender(gradients=trains), "bag_landing": BagLanding(config),
         "bag_packager": BagPackager(config.nodes, config.net_payload_beats, Opcode.BAGS, True,
                                     pauses=True, unreported=trains),
@@ -78,9 +78,10 @@ def bag_blocks(config: NicConfig) -> dict[str, wiring.Component]:
         "bag_vectors": VectorPackager(config, opcode=Opcode.BAG_VECTORS),
         "bag_answers": AnswerCounter(), "gpu_bag_answers": AnswerCounter(),
     } | ({"bag_gradients": BagGradients(config), "gradient_lists": GradientLists(),
-          "bag_credit_return": BagCreditReturn(config.nodes)} if trains else {}) | (
-        {"bag_repeats": BagRepeats(config), "repeat_store": RepeatStore(config)}
-        if config.repeat_words else {})
+          "bag_credit_return": BagCreditReturn(config.nodes)} if trains else {})
+    if config.repeat_positions:
+        blocks |= {"bag_repeats": BagRepeats(config), "repeat_store": RepeatStore(config)}
+    return blocks
 
 
 def bag_routers(config: NicConfig) -> dict[str, wiring.Component]:

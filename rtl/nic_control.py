@@ -68,7 +68,7 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
         give("bag_lists", batch=csr.bag_batch, timeout=csr.request_timeout)
         give("bag_receiver", share=csr.bag_share)
         give("bag_vectors", timeout=csr.vector_timeout)
-    if config.repeat_words:
+    if config.repeat_positions:
         give("bag_repeats", enable=csr.repeats_enable)
     # The base of a table is written with its other words, whose blocks drive ``write_ready``.
     for name in (*keepers, "row_reads"):

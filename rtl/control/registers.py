@@ -142,7 +142,7 @@ def _configuration(config: NicConfig):
     for field in fields(config):
         value = getattr(config, field.name)
         if (field.name in _OF_BAGS and not config.owner_bags) or (
-                field.name in _OF_REPEATS and not config.repeat_words):
+                field.name in _OF_REPEATS and not config.repeat_positions):
             continue
         if isinstance(value, int):
             yield field.name, int(value), f"{field.name} of this configuration"

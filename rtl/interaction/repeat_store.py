@@ -21,7 +21,8 @@ class RepeatStore(wiring.Component):
     The order of the bags makes it the vector of the bag that is repeated
     (:class:`rtl.query.BagRepeats`).
 
-    Parameters: ``config``, with ``repeat_words``; ``repeat_vectors`` is the number of vectors.
+    Parameters: ``config``, with ``owner_bags`` and ``repeat_words``; ``repeat_vectors`` is the
+    number of vectors.
 
     Ports
     -----
@@ -31,7 +32,7 @@ class RepeatStore(wiring.Component):
     idle: no beat inside.
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`, ``ValueError`` if it
-    has no ``repeat_words``.
+    has no ``owner_bags`` or no ``repeat_words``.
     """
 
     LATENCY = {("beat", "the same beat"): 2}
@@ -40,8 +41,9 @@ class RepeatStore(wiring.Component):
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
-        if not config.repeat_words:
-            raise ValueError(f"repeat_words must be above 0, not {config.repeat_words!r}")
+        if not config.repeat_positions:
+            raise ValueError(f"repeat_words must be above 0, with owner_bags, not "
+                             f"{config.repeat_words!r}")
         self._beats, self._bits = config.vector_beats, config.store_bits
         self._vectors, self._beat = config.repeat_vectors, pooled_beat(config.repeat_positions)
         super().__init__({

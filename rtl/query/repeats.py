@@ -49,7 +49,7 @@ class BagRepeats(wiring.Component):
     the previous sample from this position on, and of this sample before it. A bag that is not
     remembered is counted in ``beyond``; the bag at its position of the next sample repeats nothing.
 
-    Parameters: ``config``, with ``repeat_words``.
+    Parameters: ``config``, with ``owner_bags`` and ``repeat_words``.
 
     Ports
     -----
@@ -63,7 +63,7 @@ class BagRepeats(wiring.Component):
     idle: no slot inside.
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`, ``ValueError`` if it
-    has no ``repeat_words``.
+    has no ``owner_bags`` or no ``repeat_words``.
     """
 
     LATENCY = {("slot, or tail of its bag", "the same slot"): 12}
@@ -72,8 +72,9 @@ class BagRepeats(wiring.Component):
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
-        if not config.repeat_words:
-            raise ValueError(f"repeat_words must be above 0, not {config.repeat_words!r}")
+        if not config.repeat_positions:
+            raise ValueError(f"repeat_words must be above 0, with owner_bags, not "
+                             f"{config.repeat_words!r}")
         self._words, self._positions = config.repeat_words, config.repeat_positions
         self._size = bits_for(config.bag_words)
         # Behind the longest bag, whose tail decides, as many segments as wait for their verdict.

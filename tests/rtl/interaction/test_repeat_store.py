@@ -61,5 +61,5 @@ def test_repeats_get_the_vector_of_their_position(beats, stalls):
 def test_bad_configurations():
     with pytest.raises(TypeError, match="config must be a NicConfig"):
         RepeatStore(3)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="repeat_words must be above 0, not 0"):
+    with pytest.raises(ValueError, match="repeat_words must be above 0, with owner_bags, not 0"):
         RepeatStore(preset("tiny"))

@@ -276,7 +276,7 @@ def test_latency():
 def test_bad_configurations():
     with pytest.raises(TypeError, match="config must be a NicConfig"):
         BagRepeats(3)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="repeat_words must be above 0, not 0"):
+    with pytest.raises(ValueError, match="repeat_words must be above 0, with owner_bags, not 0"):
         BagRepeats(preset("tiny").with_fields(owner_bags=16))
-    with pytest.raises(ValueError, match="owner_bags must be at least 16 with repeat_words 64"):
-        preset("tiny").with_fields(repeat_words=64)
+    with pytest.raises(ValueError, match="repeat_words must be above 0, with owner_bags, not 64"):
+        BagRepeats(preset("tiny").with_fields(repeat_words=64))
