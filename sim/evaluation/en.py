@@ -27,6 +27,7 @@ from host.systems import (
     fixed_of,
     open_variants,
     ring_of,
+    start_of,
 )
 from host.systems.nic_times import NicTimes
 from host.timing.clock import CYCLE_NS
@@ -186,7 +187,7 @@ class EmberNic(System):
             if name in _SEARCHED:
                 raise ValueError(f"{name} must be left out for {self.name}, which chooses how NICs "
                                  f"read rows: fix its options ring and reads")
-        _every(point)
+        _consistent(point)
 
     def why_not_placed(self, site: Site) -> str | None:
         """Return the reason if the system cannot be built with the site's placement, such as rows
@@ -412,8 +413,8 @@ def _tuning(point: Fields) -> EnTuning:
     return EnTuning(**{"ring": fixed.get("pool", POOLS[0]) == POOLS[0]} | fixed)
 
 
-def _every(point: Fields) -> tuple[EnTuning, ...]:
-    """Return the options that a point leaves open; ``ValueError`` if there are none."""
+def _consistent(point: Fields) -> EnTuning:
+    """Return options that a point leaves open; ``ValueError`` if there are none."""
     training, own = point.workload.training, _tuning(point)
     fixed = fixed_of(EnTuning, point.system.fixed)
-    return every(own, open_variants(en_variants(training, pools=POOLS), fixed), training)
+    return start_of(own, open_variants(en_variants(training, pools=POOLS), fixed), training)

@@ -101,8 +101,10 @@ def test_row_reads(tmp_path, case):
     {"nodes": 2, "mini_batch": 32, "owner": [1, 4, 7], "in_flight": 1},
     {"nodes": 4, "mini_batch": 40, "owner": [0, 2, 3, 5], "settings": ("pooling=mean",)},
     # Own and foreign bags share the places, and own bags and own keys the way to the hold buffer.
-    {"nodes": 3, "mini_batch": 24, "settings": ("interaction=true",)},
-    {"nodes": 3, "mini_batch": 24, "owner": [0, 2, 5], "settings": ("interaction=true",)},
+    pytest.param({"nodes": 3, "mini_batch": 24, "settings": ("interaction=true",)},
+                 marks=pytest.mark.slow),
+    pytest.param({"nodes": 3, "mini_batch": 24, "owner": [0, 2, 5],
+                  "settings": ("interaction=true",)}, marks=pytest.mark.slow),
     {"nodes": 2, "mini_batch": 32, "settings": ("deliver=unique",)},
     {"nodes": 3, "mini_batch": 24, "owner": [0, 2, 3, 7],
      "settings": ("deliver=unique", "completions=true", "pooling=mean")},
