@@ -56,7 +56,8 @@ class Case:
         return RunOptions.of(
             cluster="h100x8", config=self.config, nodes=NODES, model=self.model,
             mini_batch=self.mini_batch, samples=BATCHES * self.mini_batch, pool="auto",
-            placement=self.placement, repeats=self.repeats, settings=self.settings, fidelity="fast", threads=1)
+            placement=self.placement, repeats=self.repeats, settings=self.settings,
+            fidelity="fast", threads=1)
 
 
 def _waits(trips: int) -> tuple[str, ...]:
