@@ -268,13 +268,15 @@ class EnSearch(Search):
 
     def all_variants(self) -> tuple[Variants, ...]:
         """Return the alternatives that differ at this site; NICs serve at least one table. The
-        tables pool at the requester, or each where the traffic is less."""
+        tables pool at the requester, or each where the traffic is less; in training also at the
+        owner."""
         site = self.site
-        pools = ("auto",) if self._pools("auto") else ()
+        # GPUs that update rows spare the reducer of the NICs, which the fewest bytes do not count.
+        pools = [pool for pool in ("auto", *("owner",) * site.training) if self._pools(pool)]
         if fixed := self.fixed.get("pool"):
             # Without a table that pools at its owner, the options are the same.
             self.fixed["pool"] = fixed if self._pools(fixed) else POOLS[0]
-            pools = (self.fixed["pool"],)
+            pools = [self.fixed["pool"]]
         return en_variants(site.training, site.key_bytes, [
             rows for rows in site.copied_rows if not copied_all(site.trace, rows)], site.threads,
             dict.fromkeys((POOLS[0], *pools)), self._often())

@@ -190,7 +190,7 @@ def test_training_chooses_the_place_of_updates():
     point = Point.named("en", TRAINING, fixed=("threads=1", "deliver=pooled"))
     search = EnSearch(Site.of(point), True)
     assert {(each.pool, each.update) for each in search.options()} == {
-        ("requester", "gpu"), ("auto", "gpu"), ("auto", "nic")}
+        ("requester", "gpu"), ("auto", "gpu"), ("auto", "nic"), ("owner", "gpu"), ("owner", "nic")}
     by_gpus, by_nics, at_requester = (search.nic(EnTuning(ring=False, deliver="pooled", **given))
                                       for given in ({"pool": "auto"},
                                                     {"pool": "auto", "update": "nic"}, {}))
@@ -215,6 +215,8 @@ def test_training_is_faster_where_bags_pool_at_their_owner():
     assert built.tuning.update == "gpu" and nic.times[0].owner_updates is not None
     assert {"3 of 8 tables pool at the owner", "updated by the GPUs of the owners"} <= set(
         built.notes)
+    free = slow.changed(fixed=("threads=1", "deliver=pooled"))
+    assert free.kind.at(Site.of(free))[0].interval_us <= built.interval_us
     rows, _ = (own := slow.changed(fixed=("threads=1", "deliver=pooled", "pool=requester"))
                ).kind.at(Site.of(own))
     assert rows.interval_us > built.interval_us
