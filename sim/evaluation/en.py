@@ -1,6 +1,6 @@
 """EN at a point: its NICs, and the search for its fastest options."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from math import ceil
@@ -19,6 +19,7 @@ from host.systems import (
     HostTuning,
     Step,
     Variants,
+    Way,
     delivery_of,
     en,
     en_variants,
@@ -26,6 +27,7 @@ from host.systems import (
     fixed_of,
     open_variants,
     ring_of,
+    start_of,
 )
 from host.systems.nic_times import NicTimes
 from host.timing.clock import CYCLE_NS, cycles_of_us
@@ -33,9 +35,9 @@ from host.wire.indices import MOST_INDICES, pooled_instead
 from rtl.config import LANES, NicConfig
 from sim.evaluation.fields import Fields, NicOptions, Options, SmartNicOptions
 from sim.evaluation.gradient_path import with_updates
-from sim.evaluation.nic import NicPart, Nics, nic_part
+from sim.evaluation.nic import NicPart, Nics, busy_times, nic_part
 from sim.evaluation.pooling import least_vectors, owner_tables, pooled_in_words, slots_of
-from sim.evaluation.search import Built, Choice, Search, Site, lowest, sums
+from sim.evaluation.search import Built, Choice, Search, Site, cost_of, fastest, lowest, sums
 from sim.evaluation.system import PARTS, System, nics_interact
 from sim.evaluation.trace import (
     Trace,
@@ -164,9 +166,13 @@ def en_nic(site: Site, tuning: EnTuning) -> NicPart:
 
     With completions, the times end with the completion word that each NIC writes.
     """
-    return nic_part(*nic_point(site.point, site.devices, tuning, owner_pooled(site, tuning)),
-                    without_small(site.nic_trace, tuning.copied_rows),
-                    nic_devices(site.devices, tuning), site.runs)
+    return nic_part(*_nics_of(site, tuning), site.runs)
+
+
+def _nics_of(site: Site, tuning: EnTuning) -> tuple[Fields, Nics, Trace, Devices]:
+    """Return the point, the NICs, the trace and the devices of a run of EN's NICs."""
+    return (*nic_point(site.point, site.devices, tuning, owner_pooled(site, tuning)),
+            without_small(site.nic_trace, tuning.copied_rows), nic_devices(site.devices, tuning))
 
 
 class EmberNic(System):
@@ -185,7 +191,7 @@ class EmberNic(System):
             if name in _SEARCHED:
                 raise ValueError(f"{name} must be left out for {self.name}, which chooses how NICs "
                                  f"read rows: fix its options ring and reads")
-        _every(point)
+        _consistent(point)
 
     def why_not_placed(self, site: Site) -> str | None:
         """Return the reason if the system cannot be built with the site's placement, such as rows
@@ -246,6 +252,9 @@ class EnSearch(Search):
     def __init__(self, site: Site, all_reduce: bool, given: NicPart | None = None):
         super().__init__(site, all_reduce)
         self._run = cache(self._nic if given is None else lambda tuning: given)
+        self._measured = given is None and not site.training
+        self._busy = cache(lambda tuning: busy_times(*_nics_of(site, tuning), site.runs))
+        self._paced = cache(self._paced_of)
         self._delivered = cache(lambda rows, owner, once: deliveries(
             site.point, site.trace, rows, owner, once))
         self._tables = cache(lambda pool, rows, once: owner_tables(
@@ -318,11 +327,30 @@ class EnSearch(Search):
 
     def least_ways(self, option: EnTuning) -> list[list[Step]]:
         """Return steps with the lower bound :func:`least_times` of the NICs."""
+        return self._ways(option, self._least_times(option), few=True)
+
+    @property
+    def costs(self) -> tuple[Callable[[Choice], tuple[float, float]], ...]:
+        """The lower bounds of a choice's cost, and the cost. The last bound has the intervals of
+        NICs, but not yet their latencies: the latter take further runs."""
+        before, own = super().costs[:-1], super().costs[-1]
+        return (*before, self._paced_bound, own) if self._measured else (*before, own)
+
+    def _paced_bound(self, choice: Choice) -> tuple[float, float]:
+        """Return the cost of a choice with the intervals of NICs and the least latencies."""
+        return cost_of(fastest(choice.flights, *self._paced(choice.option)))
+
+    def _paced_of(self, option: EnTuning) -> list[Way]:
+        busy = self._busy(replace(option, **vars(HostTuning())))
+        return [Way(steps) for steps in self._ways(option, [
+            replace(each, phases=least.phases)
+            for each, least in zip(busy, self._least_times(option))], few=True)]
+
+    def _least_times(self, option: EnTuning) -> list[NicTimes]:
         share = ceil(self.site.trace.mini_batch / self.site.point.cluster.endpoints)
-        return self._ways(option, [
-            least_times(self.site.trace.model, option, of, share, us)
-            for of, us in zip(self._delivery(option), self._link_us(
-                option.pool, option.copied_rows, option.bags_once))], few=True)
+        return [least_times(self.site.trace.model, option, of, share, us)
+                for of, us in zip(self._delivery(option), self._link_us(
+                    option.pool, option.copied_rows, option.bags_once))]
 
     def in_words(self, option: EnTuning) -> tuple[str, ...]:
         """Return the chosen options in words, the tables that pool at their owner, and why unique
@@ -400,8 +428,8 @@ def _tuning(point: Fields) -> EnTuning:
     return EnTuning(**{"ring": fixed.get("pool", POOLS[0]) == POOLS[0]} | fixed)
 
 
-def _every(point: Fields) -> tuple[EnTuning, ...]:
-    """Return the options that a point leaves open; ``ValueError`` if there are none."""
+def _consistent(point: Fields) -> EnTuning:
+    """Return options that a point leaves open; ``ValueError`` if there are none."""
     training, own = point.workload.training, _tuning(point)
     fixed = fixed_of(EnTuning, point.system.fixed)
-    return every(own, open_variants(en_variants(training, pools=POOLS), fixed), training)
+    return start_of(own, open_variants(en_variants(training, pools=POOLS), fixed), training)

@@ -103,8 +103,10 @@ def test_row_reads(tmp_path, case):
     {"nodes": 3, "mini_batch": 32, "owner": [0, 2, 5],
      "settings": ("lookup_timeout=690", "vector_timeout=690")},
     # Own and foreign bags share the places, and own bags and own keys the way to the hold buffer.
-    {"nodes": 3, "mini_batch": 24, "settings": ("interaction=true",)},
-    {"nodes": 3, "mini_batch": 24, "owner": [0, 2, 5], "settings": ("interaction=true",)},
+    pytest.param({"nodes": 3, "mini_batch": 24, "settings": ("interaction=true",)},
+                 marks=pytest.mark.slow),
+    pytest.param({"nodes": 3, "mini_batch": 24, "owner": [0, 2, 5],
+                  "settings": ("interaction=true",)}, marks=pytest.mark.slow),
     {"nodes": 2, "mini_batch": 32, "settings": ("deliver=unique",)},
     {"nodes": 3, "mini_batch": 24, "owner": [0, 2, 3, 7],
      "settings": ("deliver=unique", "completions=true", "pooling=mean")},
