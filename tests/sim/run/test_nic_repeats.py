@@ -79,7 +79,7 @@ def test_nothing_is_found_in_samples_alone(model):
 @pytest.mark.parametrize("settings", [(), ("deliver=unique",)], ids=["pooled", "unique"])
 def test_bags_beyond_the_sizes(model, settings):
     sent, found = _both(model, *settings)
-    less = faultless(run(_options(model, "nic", *settings, "repeat_words=64", "repeat_vectors=3",
+    less = faultless(run(_options(model, "nic", *settings, "repeat_words=64", "repeat_vectors=2",
                                   pool="owner")))
     assert less["predictions_sha256"] == sent["predictions_sha256"]
     assert less["repeats"]["beyond"] > 0
