@@ -58,7 +58,7 @@ def with_pools(plan: ShardPlan, model: Model, workload: Workload, config: NicCon
         return plan, []
     longest = _longest(model, workload)
     if workload.pool == "auto":
-        foreign = ForeignBags(plan, measured)
+        foreign = ForeignBags(plan, measured, workload.repeats)
         longest = np.maximum(longest, foreign.longest).tolist()
         return _chosen(foreign, model, pool_obstacles(plan, config, longest), config, runtime)
     reasons = pool_obstacles(plan, config, longest)

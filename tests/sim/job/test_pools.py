@@ -14,6 +14,7 @@ from host.model import MODELS, Model, load_model, table_names
 from host.placement.pooling import ForeignBags, Wire, choose_pools
 from host.placement.shard import ShardPlan
 from host.samples import Samples, rechunk
+from host.timing.network import NetworkProfile
 from rtl.config import preset
 from rtl.formats import PoolPlace
 from sim.evaluation.point import Point
@@ -226,6 +227,21 @@ def test_the_nic_has_places_for_bags_if_tables_pool_at_their_owner():
     assert [built(name, ALL_OWNER) for name in ("tiny", "kaggle", "terabyte")] == [64, 1024, 1024]
     assert built("tiny", PLAN) == 0 and built("tiny", ALL_OWNER, "owner_bags=128") == 128
     assert config_to_build(TINY, MODEL, Runtime(), Workload()).owner_bags == 0
+
+
+def test_vectors_of_all_bags_in_flight_fit_a_queue_of_the_switch():
+    """At worst, each vector is in a frame of its own, with a beat of header and a beat of tags."""
+    def built(queue: int | None, dimension: int = 128) -> int:
+        network = NetworkProfile("switch", 1.0, 100.0, 24, True, queue)
+        config = preset("kaggle").with_fields(max_dimension=128)
+        model = replace(MODEL, dimension=dimension, bottom=(dimension,))
+        return config_to_build(config, model, Runtime(), Workload(network=network),
+                               ALL_OWNER).owner_bags
+
+    least = 64 * preset("kaggle").owner_bag_beats + 1024 * (512 + 2 * 64 + 24)
+    assert [built(queue) for queue in (None, least, least - 1, 512 * 1024, 64 * 1024)] == [
+        1024, 1024, 512, 512, 64]
+    assert built(512 * 1024, 16) == 1024
 
 
 def test_registers_of_bags():
