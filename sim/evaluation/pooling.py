@@ -6,7 +6,7 @@ import numpy as np
 
 from host.placement.pooling import ForeignBags, PoolBytes, choose_pools, pool_obstacles
 from host.placement.shard import ShardPlan
-from host.systems import POOLS
+from host.systems import POOLS, UPDATES
 from rtl.config import NicConfig, preset
 from rtl.formats import DescriptorKind, PoolPlace
 from sim.evaluation.fields import Fields
@@ -22,31 +22,35 @@ __all__ = ["least_vectors", "owner_tables", "pooled_in_words", "segments_of", "s
 @dataclass(frozen=True)
 class _Nic:
     """Sizes of a NIC that decide about pooling. Members: ``config``; ``sets``, of the remote cache,
-    0 without it."""
+    0 without it; ``gradients``, whether the gradients of bags travel to their owners."""
 
     config: NicConfig
     sets: int
+    gradients: bool = False
 
     @classmethod
-    def of(cls, point: Fields) -> "_Nic":
-        """Return the sizes at a point, whose NICs have as many nodes as it needs."""
+    def of(cls, point: Fields, update: str = UPDATES[0]) -> "_Nic":
+        """Return the sizes at a point, whose NICs have as many nodes as it needs. ``update``: of
+        `UPDATES`, in training."""
+        training = point.workload.training
         config, _ = apply_settings(WideConfig.of(preset(point.workload.preset)),
                                    list(point.system.settings))
         ways = config.remote_cache_ways
         return cls(config.with_fields(nodes=max(config.nodes, point.cluster.all_nics)),
-                   0 if point.system.remote_cache == 0 else config.remote_cache_rows // ways)
+                   0 if training or point.system.remote_cache == 0 else
+                   config.remote_cache_rows // ways, training and update == UPDATES[0])
 
 
 @of_trace
-def _foreign(trace: Trace, plan: ShardPlan, once: bool) -> ForeignBags:
+def _foreign(trace: Trace, plan: ShardPlan, nic: _Nic, once: bool) -> ForeignBags:
     """Return the foreign bags of all mini-batches of a trace; ``once``: without repeated bags."""
     return ForeignBags(plan, (batch.samples for batch in trace.batches),
-                       "neighbours" if once else "send")
+                       "neighbours" if once else "send", nic.config if nic.gradients else None)
 
 
 @of_trace
 def _chosen(trace: Trace, plan: ShardPlan, nic: _Nic, pool: str, once: bool) -> tuple[int, ...]:
-    foreign = _foreign(trace, plan, once)
+    foreign = _foreign(trace, plan, nic, once)
     obstacles = pool_obstacles(plan, nic.config, foreign.longest.tolist())
     if pool == "owner":
         return tuple(table for table, why in enumerate(obstacles) if why is None)
@@ -56,7 +60,7 @@ def _chosen(trace: Trace, plan: ShardPlan, nic: _Nic, pool: str, once: bool) -> 
 
 
 def owner_tables(point: Fields, trace: Trace, pool: str, copied_rows: int = 0,
-                 once: bool = False) -> tuple[int, ...]:
+                 once: bool = False, update: str = UPDATES[0]) -> tuple[int, ...]:
     """Return the tables that pool at their owner, numbered without copied tables.
 
     NICs that serve several GPUs pool at the requester.
@@ -67,11 +71,12 @@ def owner_tables(point: Fields, trace: Trace, pool: str, copied_rows: int = 0,
     pool: one of `host.systems.POOLS`.
     copied_rows: tables of at most this many rows are copied to every GPU.
     once: whether repeated bags are not sent.
+    update: place that updates their rows in training, one of `host.systems.UPDATES`.
     """
     if pool == POOLS[0] or point.cluster.endpoints == 1 or point.cluster.gpus_per_nic > 1:
         return ()
     left = without_small(trace, copied_rows) if copied_rows else trace
-    return _chosen(left, plan_of(point, left), _Nic.of(point), pool, once)
+    return _chosen(left, plan_of(point, left), _Nic.of(point, update), pool, once)
 
 
 def pooled_in_words(owner: tuple[int, ...], tables: int) -> tuple[str, ...]:
@@ -80,7 +85,7 @@ def pooled_in_words(owner: tuple[int, ...], tables: int) -> tuple[str, ...]:
 
 
 def tables_of(point: Fields, trace: Trace, owner: tuple[int, ...], copied_rows: int = 0,
-              once: bool = False) -> tuple[list[dict], dict]:
+              once: bool = False, update: str = UPDATES[0]) -> tuple[list[dict], dict]:
     """Return the traffic of each table, and of the busiest direction of the busiest node.
 
     Parameters
@@ -92,31 +97,35 @@ def tables_of(point: Fields, trace: Trace, owner: tuple[int, ...], copied_rows: 
     -------
     For each table, per mini-batch: ``table``, ``pool`` (``copied`` for tables of at most
     ``copied_rows`` rows), ``foreign_bags``, ``foreign_keys``, ``distinct_foreign_rows`` (added over
-    the shares), ``requester_bytes`` and ``owner_bytes`` (payload if it pools there). And ``node``,
-    ``direction`` (``out`` or ``in``) and ``bytes``. The remote caches are LRU and begin empty.
+    the shares), ``requester_bytes`` and ``owner_bytes`` (payload if it pools there), in training
+    ``requester_gradients`` and ``owner_gradients`` (their gradients with headers, where the GPU
+    updates the rows at the owner). And ``node``, ``direction`` (``out`` or ``in``) and ``bytes``.
+    The remote caches are LRU and begin empty.
     """
     left = without_small(trace, copied_rows) if copied_rows else trace
-    plan, nic, count = plan_of(point, left), _Nic.of(point), len(trace.batches)
-    foreign = _foreign(left, plan, once)
+    plan, nic, count = plan_of(point, left), _Nic.of(point, update), len(trace.batches)
+    foreign = _foreign(left, plan, nic, once)
+    names = (*_TABLE, *_GRADIENTS * nic.gradients)
     pools = plan.with_owner_tables(owner)
     traffic = foreign.bytes_of(
         wire_of(nic.config, left.model.width), [table.pool for table in pools.tables], nic.sets,
         nic.config.remote_cache_ways)
     found, number = [], iter(range(len(plan.tables)))
     for table, rows in enumerate(trace.model.rows):
-        values = dict.fromkeys(_TABLE, 0.0)
+        values = dict.fromkeys(names, 0.0)
         pool = "copied"
         if rows > copied_rows:
             at = next(number)
             pool = pools.tables[at].pool.name.lower()
-            values = {name: float(each[at]) / count for name, each in zip(_TABLE, (
+            values = {name: float(each[at]) / count for name, each in zip(names, (
                 foreign.bags, foreign.keys, foreign.rows, traffic.requester_bytes,
-                traffic.owner_bytes))}
+                traffic.owner_bytes, traffic.requester_gradients, traffic.owner_gradients))}
         found.append({"table": table, "pool": pool, **values})
     return found, _busiest(left, pools, foreign, traffic, "new_bags" if once else "bags")
 
 
 _TABLE = ("foreign_bags", "foreign_keys", "distinct_foreign_rows", "requester_bytes", "owner_bytes")
+_GRADIENTS = ("requester_gradients", "owner_gradients")
 
 
 def _busiest(trace: Trace, plan: ShardPlan, foreign: ForeignBags, traffic: PoolBytes,
@@ -132,7 +141,9 @@ def _busiest(trace: Trace, plan: ShardPlan, foreign: ForeignBags, traffic: PoolB
                    for number in range(len(trace.measured))], axis=0)
     total = np.maximum(bags.sum(axis=(0, 1)), 1)
     answered = size * np.where(owner, foreign.bags, traffic.missed_rows)
-    asked = np.where(owner, traffic.owner_bytes, traffic.requester_bytes) - answered
+    # Gradients travel like lookups.
+    asked = np.where(owner, traffic.owner_bytes + traffic.owner_gradients,
+                     traffic.requester_bytes + traffic.requester_gradients) - answered
     asks, answers = ((bags * each / total).sum(axis=2) / len(trace.batches)
                      for each in (asked, answered))
     moved = np.array([asks.sum(axis=1) + answers.sum(axis=0),

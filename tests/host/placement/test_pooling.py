@@ -128,6 +128,16 @@ def test_a_table_moves_to_its_owner_only_where_bytes_are_fewer():
     assert choose_pools(foreign, Wire(4), free, 0, 8) == [OWNER, OWNER, REQUESTER]
     kept = [None, "a reason", None]
     assert choose_pools(foreign, Wire(64), kept, 64, 8) == [OWNER, REQUESTER, REQUESTER]
+    # In training, two terms of the sum of each row of table 0 travel, or two bags with gradients.
+    trained = ForeignBags(plan, [samples], reducer=preset("tiny"))
+    assert foreign.partials is None and trained.partials.tolist() == [6, 6, 2]
+    assert Wire(8).partial_bytes(trained.partials).tolist() == [96, 96, 32]
+    assert Wire(8).gradient_bytes(trained.bags, trained.words).tolist() == [64, 64, 48]
+    # Packets of 11 words, with a header of 64 bytes, hold two bags of 4 words.
+    assert Wire(8, words=11).gradient_bytes(trained.bags, trained.words)[0] == 64 + 64
+    # 54 bytes of rows and 96 of sums, against 68 of bags and 64 of gradients.
+    assert choose_pools(foreign, Wire(8), free, 64, 8)[0] == REQUESTER
+    assert choose_pools(trained, Wire(8), free, 64, 8)[0] == OWNER
 
 
 def test_tables_that_cannot_pool_at_the_owner_have_a_reason():
