@@ -16,7 +16,8 @@ With ``config.link``, ``lost_bags`` is between ``bag_sender`` and ``bag_packager
 
 With ``config.repeat_words``, ``bag_repeats`` is behind the query checker: a bag that repeats a bag
 of the previous sample becomes an EMPTY slot. ``repeat_store`` behind the pooler gives it the vector
-of that bag, or the finder of ``delivery`` its index.
+of that bag, or the finder of ``delivery`` its index. A slot waits there for the tail of its bag,
+whose words have room behind those of earlier bags; the slots of these bags have left.
 
 In training, the host's bags of gradients join the bags on the way to their owners, and leave there
 in the lists for the GPU::

@@ -39,8 +39,9 @@ class BagRepeats(wiring.Component):
     The position of a bag is its number in its sample; it counts all bags. A bag that pools at its
     owner repeats the bag at its position of the previous sample if all of these are equal: table,
     ``wide`` and ``weighted``, number and order of the keys, every row, every bit of every weight.
-    The previous sample has the same step and the preceding number. So nothing repeats across a
-    step, the end of a share, or a rejected sample. Other bags neither repeat nor are repeated.
+    The previous sample has the same step and the preceding number. So nothing repeats across a step
+    or a rejected sample. Other bags neither repeat nor are repeated. The end of a share is a sample
+    with an empty bag.
 
     The segments of a repeated bag are dropped.
 
@@ -157,8 +158,7 @@ class BagRepeats(wiring.Component):
                 with m.If(slot.last):
                     m.d.sync += [
                         position.eq(0), sample.eq(slot.sample + 1), step.eq(slot.step),
-                        before.eq(Mux(slot.ends, 0, position + small)),
-                    ]
+                        before.eq(position + small)]
                     with m.If(position < NEAR - 1):
                         m.d.sync += near.eq(NEAR - 1)
         m.d.sync += [item.eq(taken), item.valid.eq(go)]

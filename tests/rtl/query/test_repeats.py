@@ -10,7 +10,7 @@ from rtl.formats import END_SAMPLE, RecordKind, words_of
 from rtl.query import BagRepeats
 from tests.rtl.bags.test_word_ring import segments, stored
 from tests.rtl.bags.words import DCNV2_BAGS, bag
-from tests.support import counts_of, made, quiet_while_idle, receiver, sender, simulate
+from tests.support import a_bit_apart, counts_of, made, quiet_while_idle, receiver, sender, simulate
 
 STALLS = [(0.0, 0.0, 0.0), (0.3, 0.3, 0.3), (0.0, 0.6, 0.0), (0.0, 0.0, 0.6), (0.6, 0.0, 0.0)]
 
@@ -196,6 +196,15 @@ def test_bags_beyond_the_sizes_are_looked_up_and_counted(words, positions, bags)
     assert 0 < counters["beyond"] < len(found) and counters["repeats"] > 20
 
 
+def test_a_ring_that_is_exactly_full():
+    rng = random.Random(5)
+    bags: list[Bag] = [bag(rng, 100), bag(rng, 28)]
+    found, _, _ = run([Sample(bags, number) for number in range(3)], words=64)
+    # The words of a sample fit only where the sample before has no words.
+    assert found == [(False, True), (False, True), (True, False), (True, True), (False, True),
+                     (True, False)]
+
+
 def test_disabled():
     run(neighbours(random.Random(1), 20, 3), enable=0)
 
@@ -213,6 +222,14 @@ def test_nothing_repeats_across_a_step_a_share_or_a_rejected_sample():
     assert repeats(Sample([words], 1), Sample([None], END_SAMPLE, ends=True), Sample([words], 1),
                    Sample([words], 2), Sample([None], 3, ends=True), Sample([words], 4)) == [
                        0, 0, 1, 0]
+
+
+def test_steps_and_numbers_are_compared_in_all_their_bits():
+    words: Bag = bag(random.Random(2), 5)
+    samples = [each for step, number in [
+        *((step, 8) for step in a_bit_apart(9)), *((9, number) for number in a_bit_apart(8, 32)),
+        (9, 8)] for each in (Sample([words], 7, step=9), Sample([words], number, step=step))]
+    assert sum(repeats(*samples)) == 1
 
 
 def test_an_empty_bag_is_not_repeated():
@@ -241,6 +258,15 @@ def test_each_bit_of_keys_and_weights_counts(keys):
     unused = sum(stored(other) == stored(words) for other in others)
     found = repeats(*samples)
     assert sum(found[1::2]) == unused == (4 if keys & 1 else 0)
+
+
+def test_heads_of_equal_words():
+    """Bags differ only in their number of keys, in the width of rows, or in their weights."""
+    rng = random.Random(6)
+    words = bag(rng, 2, weighted=1)
+    others = [words[0] - 1, words[0] ^ 3 << 16]  # of 1 key; wide rows without weights
+    samples = [[head, *words[1:]] for other in others for head in (words[0], other)]
+    assert repeats(*(Sample([each], number) for number, each in enumerate(samples))) == [0] * 4
 
 
 def test_one_segment_a_cycle():

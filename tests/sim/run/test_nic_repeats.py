@@ -53,6 +53,7 @@ def _neighbours(options) -> int:
                     & (step.samples.bag_lengths > 0)).sum()) for step in steps)
 
 
+@pytest.mark.thorough
 @DELIVERIES
 def test_predictions_are_those_of_all_bags(model, settings):
     sent, found = _both(model, *settings)
@@ -68,6 +69,7 @@ def test_predictions_are_those_of_all_bags(model, settings):
         assert again == _neighbours(_options(model, "send", *settings, pool="owner"))
 
 
+@pytest.mark.thorough
 def test_nothing_is_found_in_samples_alone(model):
     """A share of a single sample has no repeats."""
     sent, found = _both(model, mini_batch=2)
@@ -79,7 +81,7 @@ def test_nothing_is_found_in_samples_alone(model):
 @pytest.mark.parametrize("settings", [(), ("deliver=unique",)], ids=["pooled", "unique"])
 def test_bags_beyond_the_sizes(model, settings):
     sent, found = _both(model, *settings)
-    less = faultless(run(_options(model, "nic", *settings, "repeat_words=64", "repeat_vectors=3",
+    less = faultless(run(_options(model, "nic", *settings, "repeat_words=64", "repeat_vectors=2",
                                   pool="owner")))
     assert less["predictions_sha256"] == sent["predictions_sha256"]
     assert less["repeats"]["beyond"] > 0
@@ -99,7 +101,7 @@ def test_any_number_of_nodes(model, nodes, settings):
         assert found["repeats"]["bags"] == 0
 
 
-@pytest.mark.few(1, "thorough")
+@pytest.mark.thorough
 @DELIVERIES
 def test_rejected_samples(model, monkeypatch, settings):
     """The NIC rejects samples with an unknown row. Other samples end as without repeats, and repeat
