@@ -1,6 +1,7 @@
 """Timing model of GPU kernels: duration, and occupancy of the GPU."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import ceil
 
 from host.devices.cost import Cost
@@ -49,6 +50,24 @@ class GpuTime:
     def __init__(self, gpu: GpuProfile, software: SoftwareProfile):
         self.gpu = gpu
         self.software = software
+        self._kernels: dict[Operation, Kernels] = {}
+
+    @cached_property
+    def beside_resident(self) -> "GpuTime":
+        """The part of the GPU that a resident kernel leaves free.
+
+        The resident kernel permanently occupies its multiprocessors, and the same share of the
+        memory bandwidth. Raises ``ValueError`` if no multiprocessor is left.
+        """
+        gpu = self.gpu
+        left = gpu.multiprocessors - gpu.resident_multiprocessors
+        if left < 1:
+            raise ValueError(f"resident_multiprocessors must be below the {gpu.multiprocessors} of "
+                             f"the GPU, not {gpu.resident_multiprocessors!r}")
+        share = left / gpu.multiprocessors
+        return GpuTime(replace(gpu, multiprocessors=left, float32_tflops=gpu.float32_tflops * share,
+                               memory_bandwidth_gb_s=gpu.memory_bandwidth_gb_s * share),
+                       self.software)
 
     def memory_us(self, operation: Operation) -> float:
         """Return the microseconds of memory bandwidth that ``operation`` needs."""
@@ -85,7 +104,13 @@ class GpuTime:
         return max(self.memory_us(operation), self.compute_us(operation))
 
     def kernels(self, operation: Operation) -> Kernels:
-        """Return duration and shares of each call of the operator."""
+        """Return duration and shares of each call of the operator; equal ones are computed once."""
+        found = self._kernels.get(operation)
+        if found is None:
+            found = self._kernels[operation] = self._kernels_of(operation)
+        return found
+
+    def _kernels_of(self, operation: Operation) -> Kernels:
         us = self.work_us(operation)
         least = 1 / self.gpu.multiprocessors
         if not us:

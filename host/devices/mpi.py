@@ -6,7 +6,7 @@ import numpy as np
 
 from host.devices.cost import Cost
 from host.devices.ring import Ring
-from host.devices.topology import Topology
+from host.devices.topology import Topology, of_traffic
 from host.toml.provenance import check_source
 
 __all__ = ["MpiCollectives", "MpiProfile"]
@@ -46,7 +46,9 @@ class MpiCollectives:
         self.mpi = mpi
         self.topology = topology
         self.call_us = call_us
+        self.found: dict = {}
 
+    @of_traffic
     def all_to_all(self, traffic: np.ndarray) -> Cost:
         """Return the cost of exchanging ``traffic``, bytes ``[endpoints, endpoints]``.
 

@@ -1,6 +1,7 @@
 """Timing model of NCCL's collectives between GPUs."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import ceil
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from host.bounds import check_least
 from host.devices.cost import Cost
 from host.devices.ring import Ring
-from host.devices.topology import Topology
+from host.devices.topology import Topology, of_traffic
 from host.toml.provenance import check_source
 
 __all__ = ["NcclCollectives", "NcclProfile"]
@@ -86,12 +87,14 @@ class NcclCollectives:
         self.nccl = nccl
         self.topology = topology
         self.by_rail = by_rail and 1 < topology.profile.hosts < topology.endpoints
+        self.found: dict = {}
 
-    @property
+    @cached_property
     def all_direct(self) -> "NcclCollectives":
         """The same collectives with all bytes sent from endpoint to endpoint."""
         return NcclCollectives(self.nccl, self.topology)
 
+    @of_traffic
     def all_to_all(self, traffic: np.ndarray) -> Cost:
         """Return the cost of exchanging ``traffic``, bytes ``[endpoints, endpoints]``.
 
@@ -110,6 +113,7 @@ class NcclCollectives:
             ceil(rounds) * us for rounds, us in self._hops(traffic, protocol))
         return Cost(overhead + moving, overhead, {"link": moving})
 
+    @of_traffic
     def puts(self, traffic: np.ndarray) -> Cost:
         """Return the cost of exchanging ``traffic`` by stores of kernels, without a collective.
 
@@ -125,6 +129,7 @@ class NcclCollectives:
         moving = float(self.topology.link_us(traffic).max())
         return Cost(overhead + moving, overhead, {"link": moving})
 
+    @of_traffic
     def further_us(self, traffic: np.ndarray) -> float:
         """Return the microseconds that an exchange of ``traffic`` adds to a group, without its
         bytes.

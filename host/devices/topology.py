@@ -1,7 +1,9 @@
 """Topology: a hierarchy of links that join endpoints to hosts, and hosts to switches."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -9,7 +11,9 @@ from host.bounds import check_least
 from host.timing.network import NetworkProfile
 from host.toml.provenance import check_source
 
-__all__ = ["Level", "Topology", "TopologyProfile"]
+__all__ = ["Level", "Topology", "TopologyProfile", "of_traffic"]
+
+_R = TypeVar("_R")
 
 _MOST = 4096
 """Maximum endpoints; traffic is a square matrix of this size."""
@@ -96,6 +100,20 @@ class TopologyProfile:
         return cls(network.name, (*inside, Level(
             network.name, nodes, network.bandwidth_gbit_s / 8 * share, network.one_way_us,
             links=nics if nics > 1 else None)))
+
+
+def of_traffic(method: Callable[[Any, np.ndarray], _R]) -> Callable[[Any, np.ndarray], _R]:
+    """Let a method of a device and of traffic compute each result once, in ``found`` of the device.
+    """
+    @wraps(method)
+    def kept(device: Any, traffic: np.ndarray) -> _R:
+        traffic = np.asarray(traffic)
+        key = (method, traffic.dtype.char, traffic.shape, traffic.tobytes())
+        if key not in device.found:
+            device.found[key] = method(device, traffic)
+        return device.found[key]
+
+    return kept
 
 
 class Topology:

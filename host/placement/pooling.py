@@ -5,14 +5,16 @@ foreign bag costs a lookup and a vector for each row that the remote cache misse
 owner, it costs its head, its rows, the weights of a weighted bag, and one vector.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
+from host.batching.repeats import REPEATS, sent_bags
 from host.placement.lru import LruCaches
 from host.placement.shard import Placement, ShardPlan, key_hash
-from host.samples import KEY_ROW_BITS, Samples
+from host.samples import KEY_ROW_BITS, Samples, share_sizes
 from host.wire.bags import NARROW_ROWS, bag_keys
 from rtl.config import NicConfig
 from rtl.formats import (
@@ -121,12 +123,15 @@ class ForeignBags:
     ----------
     plan: owners of the rows.
     mini_batches: samples of each mini-batch, over all nodes.
+    repeats: repeated bags that are not sent, one of `host.batching.repeats.REPEATS`; they count as
+        empty.
 
     Members, int64 ``[tables]`` and sums over all shares of all mini-batches; a share is the part of
     a mini-batch of one node
     -------
-    bags: bags with a foreign row; empty bags are never foreign.
-    keys: foreign keys.
+    bags: bags with a foreign row; empty bags are never foreign. node_bags: of each requester,
+        ``[nodes, tables]``.
+    keys: foreign keys. node_keys: of each requester.
     rows: distinct foreign rows per share and mini-batch.
     words: words of the foreign bags, heads included, if they pool at their owner.
     longest: keys of the longest bag, foreign or not.
@@ -134,21 +139,32 @@ class ForeignBags:
     ``samples``: samples of the mini-batches.
     """
 
-    def __init__(self, plan: ShardPlan, mini_batches: Iterable[Samples] = ()):
+    def __init__(self, plan: ShardPlan, mini_batches: Iterable[Samples] = (),
+                 repeats: str = REPEATS[0]):
         tables = len(plan.tables)
-        self.plan = plan
+        self.plan, self._repeats = plan, repeats
         self.samples = 0
-        self.bags, self.keys, self.rows, self.words, self.longest = (
-            np.zeros(tables, np.int64) for _ in range(5))
+        self.rows, self.words, self.longest = (np.zeros(tables, np.int64) for _ in range(3))
+        self.node_bags, self.node_keys = (
+            np.zeros((plan.nodes, tables), np.int64) for _ in range(2))
         self._wide = np.array([table.rows > NARROW_ROWS for table in plan.tables], np.int64)
         self._held: list[tuple[np.ndarray, np.ndarray]] = []
         for batch in mini_batches:
             self.add(batch)
 
+    @property
+    def bags(self) -> np.ndarray:
+        return self.node_bags.sum(axis=0)
+
+    @property
+    def keys(self) -> np.ndarray:
+        return self.node_keys.sum(axis=0)
+
     def add(self, batch: Samples) -> None:
         """Add a mini-batch."""
         self.samples += len(batch)
         nodes, tables = self.plan.nodes, len(self.plan.tables)
+        batch = sent_bags(batch, nodes, self._repeats)
         lengths = batch.bag_lengths.astype(np.int64)
         np.maximum(self.longest, lengths.max(axis=0, initial=0), out=self.longest)
         requester = batch.requesters(nodes)
@@ -158,10 +174,13 @@ class ForeignBags:
         if len(foreign):
             bag[full] = np.logical_or.reduceat(foreign, batch.bag_offsets[:-1][full])
         bag = bag.reshape(lengths.shape)
-        self.bags += bag.sum(axis=0)
+        bounds = np.cumsum((0, *share_sizes(len(batch), nodes)))
+        self.node_bags += [bag[first:end].sum(axis=0) for first, end in pairwise(bounds)]
         self.words += np.where(bag, 1 + words_of(lengths, self._wide, self.plan.weighted),
                                0).sum(axis=0)
-        self.keys += np.bincount(batch.tables[foreign], minlength=tables)
+        self.node_keys += np.bincount(
+            requester[foreign] * tables + batch.tables[foreign],
+            minlength=nodes * tables).reshape(nodes, tables)
         node, key = requester[foreign].astype(np.uint8), batch.keys[foreign]
         # Sorting is several times faster than numpy.unique.
         every = np.sort(node.astype(np.int64) << _KEY_BITS | key)
@@ -181,15 +200,31 @@ class ForeignBags:
 
     def missed_by(self, caches: LruCaches, looked_up: np.ndarray) -> np.ndarray:
         """Return :meth:`missed_rows` of ``caches``, which keep their rows."""
-        found = np.zeros(len(self.keys), np.int64)
+        found = np.zeros(len(looked_up), np.int64)
+        for _, table, _ in self._missed(caches, looked_up):
+            found += np.bincount(table, minlength=len(found))
+        return found
+
+    def missed_pairs(self, looked_up: np.ndarray, sets: int, ways: int) -> np.ndarray:
+        """Return :meth:`missed_rows` of each pair of nodes: int64 ``[requester, owner, tables]``.
+        """
+        nodes, tables = self.plan.nodes, len(looked_up)
+        found = np.zeros(nodes * nodes * tables, np.int64)
+        for node, table, row in self._missed(LruCaches(sets, ways, nodes), looked_up):
+            owner = self.plan.owner_of(table, row, node)
+            found += np.bincount((node * nodes + owner) * tables + table, minlength=len(found))
+        return found.reshape(nodes, nodes, tables)
+
+    def _missed(self, caches: LruCaches, looked_up: np.ndarray,
+                ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield requester, table and row of the keys that ``caches`` miss, by mini-batch."""
         for node, key in self._held:
             table = _table(key)
             entered = looked_up[table]
             node, key, table = node[entered].astype(np.int64), key[entered], table[entered]
-            hashes = key_hash(table, key & ((1 << KEY_ROW_BITS) - 1))
-            missed = ~caches.access(node, hashes, key)
-            found += np.bincount(table[missed], minlength=len(found))
-        return found
+            row = key & ((1 << KEY_ROW_BITS) - 1)
+            missed = ~caches.access(node, key_hash(table, row), key)
+            yield node[missed], table[missed], row[missed]
 
     def bytes_of(self, wire: Wire, pools: Sequence[PoolPlace], sets: int, ways: int) -> PoolBytes:
         """Return the bytes of each table with its place in ``pools``.

@@ -23,7 +23,7 @@ from host.systems.tables import (
     rows_of_tables,
 )
 from host.systems.tuning import WIRES, Tuning
-from host.systems.workload import Workload
+from host.systems.workload import Workload, of_workload
 
 __all__ = ["bl_tuned", "exchanged"]
 
@@ -43,9 +43,15 @@ def bl_tuned(w: Workload, d: Devices, options: StepOptions, tuning: Tuning) -> S
 
 def exchanged(w: Workload, tuning: Tuning) -> tuple[np.ndarray, np.ndarray]:
     """Return the bytes of keys, and of vectors or their gradients, ``[requester, owner]``."""
-    w = w.once if tuning.bags_once else w
-    keys, counts = (w.requested, "requested") if tuning.dedupe else (w.lookups + w.bags, "bags")
-    return tuning.key_bytes * keys, bytes_of(w, counts) * WIRES[tuning.wire] // WIRES["float32"]
+    return _exchanged(w.once if tuning.bags_once else w, tuning.dedupe, tuning.key_bytes,
+                      tuning.wire)
+
+
+@of_workload
+def _exchanged(w: Workload, dedupe: bool, key_bytes: int,
+               wire: str) -> tuple[np.ndarray, np.ndarray]:
+    keys, counts = (w.requested, "requested") if dedupe else (w.lookups + w.bags, "bags")
+    return key_bytes * keys, bytes_of(w, counts) * WIRES[wire] // WIRES["float32"]
 
 
 class _Tuned:
@@ -140,8 +146,10 @@ class _Tuned:
 
     def _exchange(self, name: str, phase: str, traffic: np.ndarray, at: After) -> tuple[int, ...]:
         """Exchange vectors, converted to the format between nodes and back."""
+        if self._tuning.wire == "float32":
+            return self._program.exchange(name, phase, traffic, at, self._tuning.exchange)
         values = traffic // WIRES[self._tuning.wire] * (1 - np.eye(len(traffic), dtype=np.int64))
-        narrow = self._tuning.wire != "float32" and values.any()
+        narrow = values.any()
         out, back = (int(values.sum(axis=axis).max()) for axis in (1, 0))
         if narrow:
             at = self._program.kernels([("to the format between nodes", phase, [

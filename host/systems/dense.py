@@ -10,7 +10,7 @@ from host.devices.dense_work import (
 )
 from host.systems.options import StepOptions
 from host.systems.program import After, Program, Work
-from host.systems.workload import Workload
+from host.systems.workload import Workload, of_workload
 
 __all__ = ["Dense"]
 
@@ -22,21 +22,16 @@ class Dense:
     """
 
     def __init__(self, w: Workload, level: int = 0):
-        self._model, self._nodes, self._level = w.model, w.nodes, level
+        self._w, self._model, self._nodes, self._level = w, w.model, w.nodes, level
         self._samples = int(w.samples.max())
 
     def bottom(self) -> Work:
         """Return the bottom MLP forward."""
-        return "bottom MLP", "mlp", mlp(self._samples, self._model.bottom_layers, self._level)
+        return _bottom(self._w, self._level)
 
     def top(self, interact: bool = True) -> list[Work]:
         """Return the interaction, unless the NIC does it, and the top MLP forward."""
-        parts: list[Work] = [("top MLP", "mlp", mlp(self._samples, self._model.top_layers,
-                                                    self._level))]
-        if interact:
-            parts.insert(0, ("interaction", "irregular",
-                             interaction(self._samples, self._model, self._level)))
-        return parts
+        return _top(self._w, self._level, interact)
 
     def backward(self) -> list[Work]:
         """Return the loss and the gradients of top MLP, interaction and pooled vectors."""
@@ -76,3 +71,17 @@ class Dense:
         at = program.kernels([self.bottom_backward()], after)
         at = program.all_reduce("all-reduce", whole, at, options.nccl)
         return program.kernels([self.update()], (*early, *at))
+
+
+@of_workload
+def _bottom(w: Workload, level: int) -> Work:
+    return "bottom MLP", "mlp", mlp(int(w.samples.max()), w.model.bottom_layers, level)
+
+
+@of_workload
+def _top(w: Workload, level: int, interact: bool) -> list[Work]:
+    samples = int(w.samples.max())
+    parts: list[Work] = [("top MLP", "mlp", mlp(samples, w.model.top_layers, level))]
+    if interact:
+        parts.insert(0, ("interaction", "irregular", interaction(samples, w.model, level)))
+    return parts

@@ -20,20 +20,8 @@ from host.wire.indices import check_share
 __all__ = ["beside_ring", "en", "ring_of"]
 
 def beside_ring(d: Devices) -> Devices:
-    """Return ``d`` with the part of the GPU that a resident kernel leaves free.
-
-    The resident kernel permanently occupies its multiprocessors, and the same share of the memory
-    bandwidth. Raises ``ValueError`` if no multiprocessor is left.
-    """
-    gpu = d.gpu.gpu
-    left = gpu.multiprocessors - gpu.resident_multiprocessors
-    if left < 1:
-        raise ValueError(f"resident_multiprocessors must be below the {gpu.multiprocessors} of the "
-                         f"GPU, not {gpu.resident_multiprocessors!r}")
-    share = left / gpu.multiprocessors
-    rest = replace(gpu, multiprocessors=left, float32_tflops=gpu.float32_tflops * share,
-                   memory_bandwidth_gb_s=gpu.memory_bandwidth_gb_s * share)
-    return replace(d, gpu=GpuTime(rest, d.software))
+    """Return ``d`` with the part of the GPU that a resident kernel leaves free."""
+    return replace(d, gpu=d.gpu.beside_resident)
 
 
 def ring_of(d: Devices) -> Devices:

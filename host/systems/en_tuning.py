@@ -39,6 +39,8 @@ class EnTuning(HostTuning):
     pace_us: least microseconds from a launch of gathers by the NIC's driver to the next; fewer
         gathers leave more of the GPU to other kernels. 0 launches as soon as the driver's thread is
         free. Inference only.
+    patient: packets of lookups and vectors between NICs wait for a round trip of the network to be
+        full, which takes fewer headers; otherwise the NIC's timeouts apply. Inference only.
     deliver: one of `DELIVER`. Training requires vectors, so it excludes ``interaction``.
     copied_rows: every GPU copies each table of at most this many rows, and the NIC never sees its
         keys. Inference only; excludes ``interaction``.
@@ -62,6 +64,7 @@ class EnTuning(HostTuning):
     reads: bool = False
     completion: bool = True
     pace_us: int = 0
+    patient: bool = False
     deliver: str = "unique"
     copied_rows: int = 0
     pool: str = POOLS[0]
@@ -84,7 +87,7 @@ class EnTuning(HostTuning):
     def possible(self, training: bool = False) -> bool:
         """Return whether the options are consistent and not equivalent to another tuning."""
         return not ((self.deliver == "interaction" and (training or self.copied_rows > 0))
-                    or (training and (self.copied_rows > 0 or self.relaunch))
+                    or (training and (self.copied_rows > 0 or self.relaunch or self.patient))
                     or (self.bags_once and (training or self.deliver == "interaction"))
                     or (self.ring and self.reads)
                     or (self.pool != POOLS[0] and (training or self.ring))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from itertools import product
 from typing import Any, TypeVar
 
@@ -187,9 +188,16 @@ def every(option: _T, variants: Sequence[Variants], training: bool = False) -> t
 def near(option: _T, variants: Sequence[Variants], changes: int) -> tuple[_T, ...]:
     """Return ``option``, and then the options that differ from it in at most ``changes`` of the
     alternatives."""
+    return _near(option, tuple(tuple(tuple(values.items()) for values in own)
+                               for own in variants), changes)
+
+
+@lru_cache(maxsize=1024)
+def _near(option: _T, variants: tuple[tuple[tuple[tuple[str, Any], ...], ...], ...],
+          changes: int) -> tuple[_T, ...]:
     found = {option: None}
     for _ in range(changes):
-        found |= {replace(each, **values): None
+        found |= {replace(each, **dict(values)): None
                   for each in list(found) for own in variants for values in own}
     return tuple(found)
 

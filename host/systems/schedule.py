@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from host.systems.charge import earliest_ends
-from host.systems.stage import Stage, Step
+from host.systems.stage import Step
 
 __all__ = ["COLLECTIVE", "SHARED", "Load", "Passage", "Schedule", "Use", "among_us", "busy_us",
            "kernels_us", "load_of", "passage_of", "schedule", "steady_us"]
@@ -95,14 +95,20 @@ def passage_of(step: Step) -> Passage:
             if left > rest[other]:
                 rest[other] = left
     jobs: dict[Hashable, list[tuple[float, float, float]]] = {}
+    kernels = taken = 0.0
     for number, stage in enumerate(stages):
-        if stage.us:
+        us = stage.us
+        if us:
+            begin, left = ends[number] - us, rest[number]
             for resource, share in zip(stage.resources, stage.shares):
-                job = ends[number] - stage.us, share * stage.us, rest[number]
+                job = begin, share * us, left
                 if resource in jobs:
                     jobs[resource].append(job)
                 else:
                     jobs[resource] = [job]
+                if resource == SHARED and COLLECTIVE not in stage.resources:
+                    kernels += us
+                    taken += share * us
     alone, uses = max(ends, default=0.0), []
     for resource, each in jobs.items():
         each.sort()
@@ -111,20 +117,14 @@ def passage_of(step: Step) -> Passage:
             alone = served
         uses.append(Use(resource, each[0][0], sum(job[1] for job in each),
                         min(job[2] for job in each)))
-    taken = sum(share * stage.us for stage in _disturbed(step)
-                for resource, share in zip(stage.resources, stage.shares) if resource == SHARED)
-    return Passage(alone, tuple(uses), min(alone, kernels_us(step)), taken)
+    return Passage(alone, tuple(uses), min(alone, kernels), taken)
 
 
 def kernels_us(step: Step) -> float:
-    """Return the total time of the kernels of a step, without collectives."""
-    return sum(stage.us for stage in _disturbed(step))
-
-
-def _disturbed(step: Step) -> list[Stage]:
-    """Return the kernels that kernels of other steps disturb."""
-    return [stage for stage in step.stages
-            if SHARED in stage.resources and COLLECTIVE not in stage.resources]
+    """Return the total time of the kernels of a step, without collectives: kernels that kernels of
+    other steps disturb."""
+    return sum(stage.us for stage in step.stages
+               if SHARED in stage.resources and COLLECTIVE not in stage.resources)
 
 
 def among_us(alone_us: float, kernels_us: float, delay_us: float) -> float:
@@ -149,7 +149,12 @@ def _served(jobs: Sequence[tuple[float, float, float]]) -> float:
     Jackson's preemptive schedule: the job with the longest tail goes first. Its end is the maximum,
     over all sets of jobs, of least head + work + least tail. 0 if no two jobs overlap.
     """
-    if all(head + work <= later for (head, work, _), (later, _, _) in pairwise(jobs)):
+    before = -inf
+    for head, work, _ in jobs:
+        if head < before:
+            break
+        before = head + work
+    else:
         return 0.0
     now, end, at, open_jobs = 0.0, 0.0, 0, []
     while open_jobs or at < len(jobs):

@@ -69,9 +69,10 @@ class _Shared:
             for stage in branch.stages[len(moved):end]:
                 after = [moved[number] for number in stage.after]
                 works = "cpu" in stage.resources
-                moved.append(self._step.add(
-                    stage.name, stage.phase, stage.us, *map(Part, stage.resources, stage.shares),
-                    after=[*after, *(self._thread if works else ())]))
+                if works:
+                    after += self._thread
+                moved.append(self._step.again(
+                    stage, tuple(sorted(set(after))) if len(after) > 1 else tuple(after)))
                 if works:
                     self._thread = (moved[-1],)
 

@@ -53,12 +53,13 @@ class Stage:
             raise ValueError(f"phase must be one of {', '.join(PHASES)}, not {self.phase!r}")
         if not 0 <= self.us < inf:
             raise ValueError(f"us of {self.name} must be at least 0, not {self.us!r}")
-        if len(self.resources) > 1 and len(set(self.resources)) < len(self.resources):
+        resources, shares = self.resources, self.shares
+        if len(resources) > 1 and len(set(resources)) < len(resources):
             raise ValueError(f"resources of {self.name} must differ, not {self.resources!r}")
-        if not self.shares:
-            self.shares = (1.0,) * len(self.resources)
-        elif len(self.shares) != len(self.resources) or not (
-                min(self.shares) > 0 and max(self.shares) <= 1):
+        if not shares:
+            if resources:
+                self.shares = (1.0,) * len(resources)
+        elif len(shares) != len(resources) or not (min(shares) > 0 and max(shares) <= 1):
             raise ValueError(f"shares of {self.name} must be above 0 and at most 1, one for each "
                              f"of {self.resources!r}, not {self.shares!r}")
 
@@ -95,10 +96,18 @@ class Step:
         Raises ``ValueError`` if ``after`` names a later stage.
         """
         number = len(self.stages)
-        before = tuple(sorted(set(after))) if len(after) > 1 else tuple(after)
+        before = tuple(after)
+        if len(before) == 2:
+            first, second = before
+            before = before if first < second else (first,) if first == second else (second, first)
+        elif len(before) > 2:
+            before = tuple(sorted(set(before)))
         if before and not 0 <= before[0] <= before[-1] < number:
             wrong = before[0] if before[0] < 0 else before[-1]
             raise ValueError(f"after of {name} must be between 0 and {number - 1}, not {wrong!r}")
+        if not resources:
+            self.stages.append(Stage(name, phase, us, (), before))
+            return number
         names, shares = [], []
         for use in resources:
             resource, share = use if isinstance(use, Part) else (use, 1.0)
@@ -107,3 +116,14 @@ class Step:
                 shares.append(share)
         self.stages.append(Stage(name, phase, us, tuple(names), before, tuple(shares)))
         return number
+
+    def again(self, stage: Stage, after: tuple[int, ...]) -> int:
+        """Append a stage like ``stage`` behind the stages ``after``, and return its number.
+
+        ``after``: ascending and distinct numbers of this step's stages.
+        """
+        new = object.__new__(Stage)  # the checks were made for ``stage``
+        new.name, new.phase, new.us, new.resources, new.after, new.shares = (
+            stage.name, stage.phase, stage.us, stage.resources, after, stage.shares)
+        self.stages.append(new)
+        return len(self.stages) - 1

@@ -83,6 +83,19 @@ class _Part(NamedTuple):
                    called, more)
 
 
+    def times(self, count: int) -> Passage:
+        """Return lower bounds of the passage of a graph with ``count`` such branches."""
+        passage = self.passage
+        alone, uses = passage.alone_us, []
+        for resource, head, own, tail in passage.uses:
+            us = own + (count - 1) * max(0.0, own - self.called.get(
+                resource, 0.0) + self.more.get(resource, 0.0))
+            alone = max(alone, head + us + tail)
+            uses.append(Use(resource, 0.0, us, 0.0))
+        return Passage(alone, tuple(uses), min(alone, count * passage.kernels_us),
+                       count * passage.taken_us)
+
+
 def _least_passage(parts: Sequence[_Part]) -> Passage:
     """Return lower bounds of the passage of a graph with branches ``parts``.
 
@@ -91,6 +104,8 @@ def _least_passage(parts: Sequence[_Part]) -> Passage:
     branch is shorter in a graph if the first branch has shorter calls.
     """
     first = parts[0]
+    if all(part is first for part in parts):
+        return first.times(len(parts))
     alone, work, ends = 0.0, {}, {}
     for number, part in enumerate(parts):
         less = sum(max(0.0, us - other) for us, other in zip(part.calls, first.calls))

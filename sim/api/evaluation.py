@@ -67,7 +67,7 @@ def _results(options: ReproduceOptions, **watch: Any) -> dict:
     from sim.evaluation.sweep import check_backend
     from sim.experiments.results.results import FILES, results
     from sim.experiments.results_request import requested
-    from sim.serving.case import serve_case
+    from sim.serving.case import searches_of_case, serve_case
 
     cases, command = requested(options)
     check_backend(options.backend, options.jobs)
@@ -75,7 +75,7 @@ def _results(options: ReproduceOptions, **watch: Any) -> dict:
                 {"data": options.data})
     check_folder(options.output, "output")
     return results(cases, options.output, options.backend, options.jobs, command=command,
-                   serve=None if options.demo else serve_case, **watch)
+                   serve=None if options.demo else serve_case, searches=searches_of_case, **watch)
 
 
 @takes(CompareOptions)

@@ -217,9 +217,9 @@ def _tables(own: Placed) -> dict:
     if not point.kind.has_nics or point.workload.training or point.cluster.gpus_per_nic > 1:
         return {}
     copied = getattr(tuning, "copied_rows", 0)
-    trace = own.site.nic_trace
-    owner = owner_tables(point, trace, getattr(tuning, "pool", POOLS[0]), copied)
-    tables, busiest = tables_of(point, trace, owner, copied)
+    trace, once = own.site.nic_trace, getattr(tuning, "bags_once", False)
+    owner = owner_tables(point, trace, getattr(tuning, "pool", POOLS[0]), copied, once)
+    tables, busiest = tables_of(point, trace, owner, copied, once)
     return {"tables": tables, "busiest": busiest}
 
 

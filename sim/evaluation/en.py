@@ -1,6 +1,6 @@
 """EN at a point: its NICs, and the search for its fastest options."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from math import ceil
@@ -19,6 +19,7 @@ from host.systems import (
     HostTuning,
     Step,
     Variants,
+    Way,
     delivery_of,
     en,
     en_variants,
@@ -26,16 +27,17 @@ from host.systems import (
     fixed_of,
     open_variants,
     ring_of,
+    start_of,
 )
 from host.systems.nic_times import NicTimes
-from host.timing.clock import CYCLE_NS
+from host.timing.clock import CYCLE_NS, cycles_of_us
 from host.wire.indices import MOST_INDICES, pooled_instead
 from rtl.config import LANES, NicConfig
 from sim.evaluation.fields import Fields, NicOptions, Options, SmartNicOptions
 from sim.evaluation.gradient_path import with_updates
-from sim.evaluation.nic import NicPart, Nics, nic_part
+from sim.evaluation.nic import NicPart, Nics, busy_times, nic_part
 from sim.evaluation.pooling import least_vectors, owner_tables, pooled_in_words, slots_of
-from sim.evaluation.search import Built, Choice, Search, Site, lowest, sums
+from sim.evaluation.search import Built, Choice, Search, Site, cost_of, fastest, lowest, sums
 from sim.evaluation.system import PARTS, System, nics_interact
 from sim.evaluation.trace import (
     Trace,
@@ -78,6 +80,9 @@ def nic_point(point: Fields, devices: Devices, tuning: EnTuning,
     if tuning.completion:
         flush = str(devices.gpu.gpu.flush_reads > 0).lower()
         own += ["completions=true", f"completion_flush={flush}"]
+    if tuning.patient:
+        trip = round(cycles_of_us(2 * devices.network.one_way_us))
+        own += [f"lookup_timeout={trip}", f"vector_timeout={trip}"]
     own += ["gpu_rings=true"] * tuning.ring + ["row_reads=true"] * tuning.reads
     return replace(point, system=SmartNicOptions(
         "+".join(sorted(parts, key=PARTS.index)), fidelity=given.fidelity,
@@ -152,7 +157,8 @@ def link_bounds(site: Site, owner: tuple[int, ...], copied_rows: int = 0,
 
 def owner_pooled(site: Site, tuning: EnTuning) -> tuple[int, ...]:
     """Return the tables of EN that pool at their owner, numbered without copied tables."""
-    return owner_tables(site.point, site.nic_trace, tuning.pool, tuning.copied_rows)
+    return owner_tables(site.point, site.nic_trace, tuning.pool, tuning.copied_rows,
+                        tuning.bags_once)
 
 
 def en_nic(site: Site, tuning: EnTuning) -> NicPart:
@@ -160,9 +166,13 @@ def en_nic(site: Site, tuning: EnTuning) -> NicPart:
 
     With completions, the times end with the completion word that each NIC writes.
     """
-    return nic_part(*nic_point(site.point, site.devices, tuning, owner_pooled(site, tuning)),
-                    without_small(site.nic_trace, tuning.copied_rows),
-                    nic_devices(site.devices, tuning), site.runs)
+    return nic_part(*_nics_of(site, tuning), site.runs)
+
+
+def _nics_of(site: Site, tuning: EnTuning) -> tuple[Fields, Nics, Trace, Devices]:
+    """Return the point, the NICs, the trace and the devices of a run of EN's NICs."""
+    return (*nic_point(site.point, site.devices, tuning, owner_pooled(site, tuning)),
+            without_small(site.nic_trace, tuning.copied_rows), nic_devices(site.devices, tuning))
 
 
 class EmberNic(System):
@@ -181,7 +191,7 @@ class EmberNic(System):
             if name in _SEARCHED:
                 raise ValueError(f"{name} must be left out for {self.name}, which chooses how NICs "
                                  f"read rows: fix its options ring and reads")
-        _every(point)
+        _consistent(point)
 
     def why_not_placed(self, site: Site) -> str | None:
         """Return the reason if the system cannot be built with the site's placement, such as rows
@@ -242,12 +252,15 @@ class EnSearch(Search):
     def __init__(self, site: Site, all_reduce: bool, given: NicPart | None = None):
         super().__init__(site, all_reduce)
         self._run = cache(self._nic if given is None else lambda tuning: given)
+        self._measured = given is None and not site.training
+        self._busy = cache(lambda tuning: busy_times(*_nics_of(site, tuning), site.runs))
+        self._paced = cache(self._paced_of)
         self._delivered = cache(lambda rows, owner, once: deliveries(
             site.point, site.trace, rows, owner, once))
-        self._tables = cache(lambda pool, rows: owner_tables(
-            site.point, site.nic_trace, pool, rows))
+        self._tables = cache(lambda pool, rows, once: owner_tables(
+            site.point, site.nic_trace, pool, rows, once))
         self._link_us = cache(lambda pool, rows, once: link_bounds(
-            site, self._tables(pool, rows), rows, once))
+            site, self._tables(pool, rows, once), rows, once))
         self._every: list[EnTuning] = []
 
     def nic(self, tuning: EnTuning) -> NicPart:
@@ -274,8 +287,9 @@ class EnSearch(Search):
 
     def _pools(self, pool: str) -> tuple[int, ...]:
         """Return the tables that pool at their owner if GPUs copy no table."""
-        return () if self.site.training else owner_tables(
-            self.site.point, self.site.nic_trace, pool)
+        site, sent = self.site, (False, True)[:1 + self._often()]
+        return () if site.training else tuple(sorted(set().union(*(
+            owner_tables(site.point, site.nic_trace, pool, once=once) for once in sent))))
 
     def options(self) -> Sequence[EnTuning]:
         """Return the options that EN may choose from at this site."""
@@ -303,7 +317,7 @@ class EnSearch(Search):
         """Return the option, and options that differ from it in one alternative, or by the next set
         of copied tables."""
         rows = sorted({each.copied_rows for each in self.options()})
-        allowed = set(self.options())
+        allowed = {replace(each, patient=option.patient) for each in self.options()}
         return [each for each in super().near(option, changes) if each in allowed and abs(
             rows.index(each.copied_rows) - rows.index(option.copied_rows)) <= 1]
 
@@ -313,23 +327,51 @@ class EnSearch(Search):
 
     def least_ways(self, option: EnTuning) -> list[list[Step]]:
         """Return steps with the lower bound :func:`least_times` of the NICs."""
+        return self._ways(option, self._least_times(option), few=True)
+
+    @property
+    def costs(self) -> tuple[Callable[[Choice], tuple[float, float]], ...]:
+        """The lower bounds of a choice's cost, and the cost. The last bound has the intervals of
+        NICs, but not yet their latencies: the latter take further runs."""
+        before, own = super().costs[:-1], super().costs[-1]
+        return (*before, self._paced_bound, own) if self._measured else (*before, own)
+
+    def _paced_bound(self, choice: Choice) -> tuple[float, float]:
+        """Return the cost of a choice with the intervals of NICs and the least latencies."""
+        return cost_of(fastest(choice.flights, *self._paced(choice.option)))
+
+    def _paced_of(self, option: EnTuning) -> list[Way]:
+        busy = self._busy(replace(option, **vars(HostTuning())))
+        return [Way(steps) for steps in self._ways(option, [
+            replace(each, phases=least.phases)
+            for each, least in zip(busy, self._least_times(option))], few=True)]
+
+    def _least_times(self, option: EnTuning) -> list[NicTimes]:
         share = ceil(self.site.trace.mini_batch / self.site.point.cluster.endpoints)
-        return self._ways(option, [
-            least_times(self.site.trace.model, option, of, share, us)
-            for of, us in zip(self._delivery(option), self._link_us(
-                option.pool, option.copied_rows, option.bags_once))], few=True)
+        return [least_times(self.site.trace.model, option, of, share, us)
+                for of, us in zip(self._delivery(option), self._link_us(
+                    option.pool, option.copied_rows, option.bags_once))]
 
     def in_words(self, option: EnTuning) -> tuple[str, ...]:
         """Return the chosen options in words, the tables that pool at their owner, and why unique
         delivery is impossible."""
         most = max(of.slots for of in self._delivery(replace(option, pool=POOLS[0])))
-        owner = self._tables(option.pool, option.copied_rows)
+        owner = self._tables(option.pool, option.copied_rows, option.bags_once)
         return (*super().in_words(option), *pooled_in_words(owner, self.site.trace.model.tables),
                 *([pooled_instead(most)] if most > MOST_INDICES else ()))
 
     def whole(self, choice: Choice) -> Built:
         """Return EN with the options of a choice, over all mini-batches and flights."""
         return super().whole(replace(choice, flights=self.site.point.flights))
+
+    def best(self) -> Built:
+        """Return EN with its best options. Patient packets are tried with these alone, which takes
+        a run of NICs more."""
+        found, point = super().best(), self.site.point
+        if self.site.training or point.cluster.all_nics == 1 or "patient" in self.fixed:
+            return found
+        return self.pick([found, self.whole(Choice(
+            point.flights, replace(found.tuning, patient=True)))])
 
     def pick(self, found: list[Built]) -> Built:
         """Return the fastest; the first of equally fast ones."""
@@ -349,7 +391,8 @@ class EnSearch(Search):
 
         A NIC that serves several GPUs delivers a vector to each: it has no unique delivery.
         """
-        if slots_of(self.site.nic_trace, self._tables(tuning.pool, tuning.copied_rows),
+        if slots_of(self.site.nic_trace, self._tables(
+                tuning.pool, tuning.copied_rows, tuning.bags_once),
                     tuning.copied_rows) > NicConfig.most_hold_vectors // 2:
             return False
         if tuning.deliver == "interaction":
@@ -359,8 +402,8 @@ class EnSearch(Search):
 
     def _delivery(self, tuning: EnTuning) -> list[Delivery]:
         """Return the delivery of each mini-batch."""
-        return self._delivered(tuning.copied_rows, self._tables(tuning.pool, tuning.copied_rows),
-                               tuning.bags_once)
+        return self._delivered(tuning.copied_rows, self._tables(
+            tuning.pool, tuning.copied_rows, tuning.bags_once), tuning.bags_once)
 
     def _sees(self, tuning: EnTuning) -> bool:
         """Return whether NICs see all rows that they read."""
@@ -385,8 +428,8 @@ def _tuning(point: Fields) -> EnTuning:
     return EnTuning(**{"ring": fixed.get("pool", POOLS[0]) == POOLS[0]} | fixed)
 
 
-def _every(point: Fields) -> tuple[EnTuning, ...]:
-    """Return the options that a point leaves open; ``ValueError`` if there are none."""
+def _consistent(point: Fields) -> EnTuning:
+    """Return options that a point leaves open; ``ValueError`` if there are none."""
     training, own = point.workload.training, _tuning(point)
     fixed = fixed_of(EnTuning, point.system.fixed)
-    return every(own, open_variants(en_variants(training, pools=POOLS), fixed), training)
+    return start_of(own, open_variants(en_variants(training, pools=POOLS), fixed), training)

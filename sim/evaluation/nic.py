@@ -40,6 +40,7 @@ __all__ = [
     "NicPart",
     "Nics",
     "as_nics_see",
+    "busy_times",
     "late_us",
     "nic_part",
     "serving",
@@ -136,11 +137,9 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     :meth:`host.timing.gpu.GpuProfile.together`. Its PCIe link carries the queries, rows and
     results of all of them.
     """
-    interacts = not point.workload.training and ("sc" in nics.parts or nics.on_card)
+    interacts = _interacts(point, nics)
     count, cluster = len(trace.measured), point.cluster
     share = int(np.ceil(trace.mini_batch / cluster.all_nics))
-    long, many = (trace, 1) if point.workload.training else busy_trace(
-        trace, least_busy(share, bool(point.system.owner_tables)))
     rows, notes = cache_rows(point, nics, trace)
     sizes = sizes_for(point, nics, trace, interacts)
     notes += [trace.model.padding] if trace.model.padding else []
@@ -151,7 +150,7 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
                      f"are multiplied by {point.workload.samples / trace.mini_batch:g}")
     if point.system.persistent_gather:
         notes.append("a persistent kernel gathers on the GPU")
-    gpu, called = serving(point, nics, devices, trace.model)
+    gpu, _ = serving(point, nics, devices, trace.model)
     if cluster.all_nics > NicConfig.most_nodes:
         notes.append(f"{cluster.all_nics} NICs are above the {NicConfig.most_nodes} of the RTL")
 
@@ -161,13 +160,50 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     alone, with_interaction, *behind = all_runs(
         [options_of(point, nics, trace, devices, of, rows, each, 1) for of, each in wanted], trace,
         runs)
-    busy, = all_runs([options_of(point, nics, long, devices, gpu, rows, interacts, many, trace)],
-                     long, runs)
     first = trace.warmup
-    interval = busy.interval_us(long.warmup)
     bottom = gpu.latency_us + share * _operations(trace) / (
         gpu.float32_tflops * gpu.gemm_fraction * 1e6)
     ready = gpu.latency_us + late_us(share)
+    times = []
+    for number, busy in enumerate(_busy(point, nics, trace, devices, runs), first):
+        phases = alone.records[number].phases(alone.one_way)
+        if interacts:
+            more = with_interaction.records[number].us - max(sum(phases.values()), bottom)
+            phases["irregular"] = max(0.0, more)
+        last = behind[0].records[number].us - ready if behind else 0.0
+        times.append(replace(busy, phases=phases, interaction_us=max(0.0, last)))
+    local = _cache(alone, "local_cache", rows, "dedupe")
+    remote = _cache(alone, "remote_cache", rows) if cluster.all_nics > 1 else None
+    lookups = None if cluster.all_nics == 1 else remote["hits"] if remote else 0
+    traffic = {kind: {unit: value / alone.mini_batches for unit, value in total.items()}
+               for kind, total in alone.traffic.items()}
+    part = NicPart(times, local, remote, lookups, traffic, notes, _delivered(alone, count),
+                   local and [(record.hits or 0, record.accesses or 0)
+                              for record in alone.records[first:]])
+    return part if point.system.sampled is None else part.times_as_many(
+        point.workload.samples / trace.mini_batch)
+
+
+def busy_times(point: Fields, nics: Nics, trace: Trace, devices: Devices,
+               runs: Store | None = None) -> list[NicTimes]:
+    """Return the times of :func:`nic_part` for each measured mini-batch without latencies, which
+    the run with several mini-batches in flight does not contain."""
+    times = _busy(point, nics, trace, devices, runs)
+    by = point.workload.samples / trace.mini_batch
+    return times if point.system.sampled is None else [each.times_as_many(by) for each in times]
+
+
+def _busy(point: Fields, nics: Nics, trace: Trace, devices: Devices,
+          runs: Store | None) -> list[NicTimes]:
+    """Return the times of NICs with several mini-batches in flight, without latencies."""
+    interacts, cluster = _interacts(point, nics), point.cluster
+    share = int(np.ceil(trace.mini_batch / cluster.all_nics))
+    long, many = (trace, 1) if point.workload.training else busy_trace(
+        trace, least_busy(share, bool(point.system.owner_tables)))
+    gpu, called = serving(point, nics, devices, trace.model)
+    busy, = all_runs([options_of(point, nics, long, devices, gpu, cache_rows(point, nics, trace)[0],
+                                 interacts, many, trace)], long, runs)
+    interval = busy.interval_us(long.warmup)
     gathers, gathered, delivered = (max(counts) / busy.mini_batches for counts in (
         busy.launches, busy.gathered, busy.delivered))
     pooled = [max(counts) / len(busy.records) for counts in (
@@ -179,26 +215,13 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     launches = gathers + pooled[0] if called else 0.0
     if gpu.apart_us:
         launches = min(launches, interval / gpu.apart_us) * cluster.gpus_per_nic
-    times, own = [], _own_counts(point, trace, interacts)
-    for number in range(first, first + count):
-        phases = alone.records[number].phases(alone.one_way)
-        if interacts:
-            more = with_interaction.records[number].us - max(sum(phases.values()), bottom)
-            phases["irregular"] = max(0.0, more)
-        last = behind[0].records[number].us - ready if behind else 0.0
-        times.append(NicTimes(phases, interval, launches, gathers, gathered, *pooled,
-                              *own[number - first], sent_bytes=sent, delivered_bytes=delivered,
-                              interaction_us=max(0.0, last)))
-    local = _cache(alone, "local_cache", rows, "dedupe")
-    remote = _cache(alone, "remote_cache", rows) if cluster.all_nics > 1 else None
-    lookups = None if cluster.all_nics == 1 else remote["hits"] if remote else 0
-    traffic = {kind: {unit: value / alone.mini_batches for unit, value in total.items()}
-               for kind, total in alone.traffic.items()}
-    part = NicPart(times, local, remote, lookups, traffic, notes, _delivered(alone, count),
-                   local and [(record.hits or 0, record.accesses or 0)
-                              for record in alone.records[first:]])
-    return part if point.system.sampled is None else part.times_as_many(
-        point.workload.samples / trace.mini_batch)
+    return [NicTimes({}, interval, launches, gathers, gathered, *pooled, *own, sent_bytes=sent,
+                     delivered_bytes=delivered) for own in _own_counts(point, trace, interacts)]
+
+
+def _interacts(point: Fields, nics: Nics) -> bool:
+    """Return whether NICs interact."""
+    return not point.workload.training and ("sc" in nics.parts or nics.on_card)
 
 
 def serving(point: Fields, nics: Nics, devices: Devices,
@@ -223,8 +246,8 @@ def as_nics_see(gpu: GpuProfile, row_bytes: int) -> GpuProfile:
     Runs with equal options are shared, so fields that NICs never read are set to constants:
     multiprocessors, streams, effects of kernels side by side, and the factors of the memory rate.
     The bandwidth is the rate at which rows of ``row_bytes`` are read, and ``float32_tflops`` is the
-    rate of products. ``launch_us`` already contains a resident kernel's ``poll_us``. Checks of the
-    BAR size use the original profile.
+    rate of products. ``launch_us`` already contains a resident kernel's ``poll_us``. A pace that is
+    no longer than a call is none. Checks of the BAR size use the original profile.
     """
     rate = (gpu.memory_bandwidth_gb_s * gpu.gather_fraction
             * (row_bytes / max(row_bytes, gpu.access_bytes)))
@@ -232,7 +255,9 @@ def as_nics_see(gpu: GpuProfile, row_bytes: int) -> GpuProfile:
                    float32_tflops=gpu.float32_tflops * gpu.gemm_fraction, gemm_fraction=1.0,
                    stream_fraction=1.0, multiprocessors=1, block_bytes=1, poll_us=1.0, word_us=1.0,
                    resident_multiprocessors=1, flush_reads=0, bar_gib=SEEN_GIB, beside_fraction=1.0,
-                   beside_us=0.0, source={})
+                   beside_us=0.0, pace_us=gpu.pace_us if gpu.pace_us > gpu.call_us else 0.0,
+                   source={})
+
 
 def late_us(share: int) -> float:
     """Return the time of a late bottom MLP for ``share`` samples, in microseconds.

@@ -38,14 +38,15 @@ class _Nic:
 
 
 @of_trace
-def _foreign(trace: Trace, plan: ShardPlan) -> ForeignBags:
-    """Return the foreign bags of all mini-batches of a trace."""
-    return ForeignBags(plan, (batch.samples for batch in trace.batches))
+def _foreign(trace: Trace, plan: ShardPlan, once: bool) -> ForeignBags:
+    """Return the foreign bags of all mini-batches of a trace; ``once``: without repeated bags."""
+    return ForeignBags(plan, (batch.samples for batch in trace.batches),
+                       "neighbours" if once else "send")
 
 
 @of_trace
-def _chosen(trace: Trace, plan: ShardPlan, nic: _Nic, pool: str) -> tuple[int, ...]:
-    foreign = _foreign(trace, plan)
+def _chosen(trace: Trace, plan: ShardPlan, nic: _Nic, pool: str, once: bool) -> tuple[int, ...]:
+    foreign = _foreign(trace, plan, once)
     obstacles = pool_obstacles(plan, nic.config, foreign.longest.tolist())
     if pool == "owner":
         return tuple(table for table, why in enumerate(obstacles) if why is None)
@@ -54,7 +55,8 @@ def _chosen(trace: Trace, plan: ShardPlan, nic: _Nic, pool: str) -> tuple[int, .
     return tuple(table for table, place in enumerate(pools) if place == PoolPlace.OWNER)
 
 
-def owner_tables(point: Fields, trace: Trace, pool: str, copied_rows: int = 0) -> tuple[int, ...]:
+def owner_tables(point: Fields, trace: Trace, pool: str, copied_rows: int = 0,
+                 once: bool = False) -> tuple[int, ...]:
     """Return the tables that pool at their owner, numbered without copied tables.
 
     NICs that serve several GPUs pool at the requester.
@@ -64,11 +66,12 @@ def owner_tables(point: Fields, trace: Trace, pool: str, copied_rows: int = 0) -
     point, trace: point of the system, and the mini-batches that its NICs run.
     pool: one of `host.systems.POOLS`.
     copied_rows: tables of at most this many rows are copied to every GPU.
+    once: whether repeated bags are not sent.
     """
     if pool == POOLS[0] or point.cluster.endpoints == 1 or point.cluster.gpus_per_nic > 1:
         return ()
     left = without_small(trace, copied_rows) if copied_rows else trace
-    return _chosen(left, plan_of(point, left), _Nic.of(point), pool)
+    return _chosen(left, plan_of(point, left), _Nic.of(point), pool, once)
 
 
 def pooled_in_words(owner: tuple[int, ...], tables: int) -> tuple[str, ...]:
@@ -76,14 +79,14 @@ def pooled_in_words(owner: tuple[int, ...], tables: int) -> tuple[str, ...]:
     return (f"{len(owner)} of {tables} tables pool at the owner",) if owner else ()
 
 
-def tables_of(point: Fields, trace: Trace, owner: tuple[int, ...],
-              copied_rows: int = 0) -> tuple[list[dict], dict]:
+def tables_of(point: Fields, trace: Trace, owner: tuple[int, ...], copied_rows: int = 0,
+              once: bool = False) -> tuple[list[dict], dict]:
     """Return the traffic of each table, and of the busiest direction of the busiest node.
 
     Parameters
     ----------
     owner: tables that pool at their owner, numbered without copied tables. The others are as of
-        :func:`owner_tables`.
+        :func:`owner_tables`; with ``once``, bags and bytes are those that are sent.
 
     Returns
     -------
@@ -94,7 +97,7 @@ def tables_of(point: Fields, trace: Trace, owner: tuple[int, ...],
     """
     left = without_small(trace, copied_rows) if copied_rows else trace
     plan, nic, count = plan_of(point, left), _Nic.of(point), len(trace.batches)
-    foreign = _foreign(left, plan)
+    foreign = _foreign(left, plan, once)
     pools = plan.with_owner_tables(owner)
     traffic = foreign.bytes_of(
         wire_of(nic.config, left.model.width), [table.pool for table in pools.tables], nic.sets,
@@ -110,21 +113,23 @@ def tables_of(point: Fields, trace: Trace, owner: tuple[int, ...],
                 foreign.bags, foreign.keys, foreign.rows, traffic.requester_bytes,
                 traffic.owner_bytes))}
         found.append({"table": table, "pool": pool, **values})
-    return found, _busiest(left, pools, foreign, traffic)
+    return found, _busiest(left, pools, foreign, traffic, "new_bags" if once else "bags")
 
 
 _TABLE = ("foreign_bags", "foreign_keys", "distinct_foreign_rows", "requester_bytes", "owner_bytes")
 
 
-def _busiest(trace: Trace, plan: ShardPlan, foreign: ForeignBags, traffic: PoolBytes) -> dict:
+def _busiest(trace: Trace, plan: ShardPlan, foreign: ForeignBags, traffic: PoolBytes,
+             split: str) -> dict:
     """Return the busiest direction of the busiest node, per mini-batch.
 
     The bytes of a table are split over pairs of nodes like its foreign bags in the measured
-    mini-batches; a vector returns for each request.
+    mini-batches, those of the member ``split`` of `Counts`; a vector returns for each request.
     """
     nodes, size = plan.nodes, 4 * trace.model.width + 2
     owner = plan.owner_pooled > 0
-    bags = np.sum([_pairs(trace, plan, number) for number in range(len(trace.measured))], axis=0)
+    bags = np.sum([_pairs(trace, plan, number, split)
+                   for number in range(len(trace.measured))], axis=0)
     total = np.maximum(bags.sum(axis=(0, 1)), 1)
     answered = size * np.where(owner, foreign.bags, traffic.missed_rows)
     asked = np.where(owner, traffic.owner_bytes, traffic.requester_bytes) - answered
@@ -163,7 +168,7 @@ def _arriving(trace: Trace, plan: ShardPlan, number: int,
                  for name, of in ((bags, owner), ("distinct", ~owner)))
 
 
-def _pairs(trace: Trace, plan: ShardPlan, number: int, name: str = "bags") -> np.ndarray:
+def _pairs(trace: Trace, plan: ShardPlan, number: int, name: str) -> np.ndarray:
     """Return a member of `host.systems.tally.Counts` of a measured mini-batch, without own tables:
     int64 ``[requester, owner, tables]``."""
     tally, nodes = tally_of(trace, number, plan.nodes), plan.nodes

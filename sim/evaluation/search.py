@@ -30,8 +30,8 @@ from sim.evaluation.store import Store
 from sim.evaluation.trace import Trace, of_trace, plan_of, trace_of
 from sim.evaluation.workloads import Workloads, workloads
 
-__all__ = ["CLOSE", "Built", "Choice", "Plain", "Search", "Site", "fastest", "interval_us",
-           "lowest", "sums"]
+__all__ = ["CLOSE", "Built", "Choice", "Plain", "Search", "Site", "cost_of", "fastest",
+           "interval_us", "lowest", "sums"]
 
 
 def interval_us(steps: Sequence[Step], in_flight: int, per_graph: int = 1) -> float:
@@ -282,7 +282,7 @@ class Search(ABC):
         near = [each for each in self.near(built.tuning)
                 if getattr(each, "copied_rows", None) == rows]
         choices = self._choices(((built.in_flight, built.per_graph),), near)
-        return self._cost(best(choices, self._floor, self._bound, self._cost))[0]
+        return self._cost(best(choices, *self.costs))[0]
 
     def _climb(self, flights: Flights, options: Sequence[Any], changes: int) -> Choice:
         """Return the best of ``options`` of a group, improved until no option of the group is
@@ -290,13 +290,18 @@ class Search(ABC):
         before, group, choices = None, self.apart(options[0]), self._choices(flights, options)
         while True:
             chosen = best([each for each in choices if self.apart(each.option) == group],
-                          self._floor, self._bound, self._cost)
+                          *self.costs)
             if chosen == before:
                 return chosen
             before, ((depth, _),) = chosen, chosen.flights
             same = tuple(flight for flight in flights if flight[0] == depth)
             choices = [*self._choices(flights, self.near(chosen.option)),
                        *self._choices(same, self.near(chosen.option, changes))]
+
+    @property
+    def costs(self) -> tuple[Callable[[Choice], tuple[float, float]], ...]:
+        """The lower bounds of a choice's cost, the cheapest to compute first, and the cost."""
+        return self._floor, self._bound, self._cost
 
     def _choices(self, flights: Flights, options: Sequence[Any]) -> list[Choice]:
         return [Choice((flight,), each) for each in options for flight in flights
@@ -316,12 +321,12 @@ class Search(ABC):
 
     def _bound_of(self, choice: Choice) -> tuple[float, float]:
         """Return a lower bound of the cost of a choice."""
-        return _cost(lowest([Built(way, *flight) for way in self._least(choice.option)
-                             for flight in choice.flights], _floor, _cost))
+        return cost_of(lowest([Built(way, *flight) for way in self._least(choice.option)
+                               for flight in choice.flights], _floor, cost_of))
 
     def _cost_of(self, choice: Choice) -> tuple[float, float]:
         """Return the shortest interval, and the time of a step alone at it."""
-        return _cost(fastest(choice.flights, *self._few(choice.option)))
+        return cost_of(fastest(choice.flights, *self._few(choice.option)))
 
 
 class Plain(Search):
@@ -379,14 +384,15 @@ def _best(every: list[Built]) -> Built:
     """Return the fastest; of equally fast ones, the fastest alone."""
     if len(every) == 1:
         return every[0]
-    return best(every, _floor, _cost, _cost)  # in the order of the cost: the first of equal ones
+    # In the order of the cost: the first of equal ones.
+    return best(every, _floor, cost_of, cost_of)
 
 
 def _floor(built: Built) -> tuple[float, float]:
-    """Return a lower bound of :func:`_cost` that builds no graph."""
+    """Return a lower bound of :func:`cost_of` that builds no graph."""
     return built.way.least_us(built.in_flight, built.per_graph), built.way.alone_us
 
 
-def _cost(built: Built) -> tuple[float, float]:
+def cost_of(built: Built) -> tuple[float, float]:
     """Return the interval, and the time of a step alone at it."""
     return built.interval_us, built.way.alone_us

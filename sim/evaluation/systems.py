@@ -31,7 +31,7 @@ from host.systems import (
 from host.systems.all_on_nic import not_applicable
 from sim.evaluation.en import EmberNic, deliveries, least_times, link_bounds
 from sim.evaluation.fields import CardOptions, Fields, Options, SmartNicOptions
-from sim.evaluation.nic import NicPart, Nics
+from sim.evaluation.nic import NicPart, Nics, busy_times
 from sim.evaluation.pooling import owner_tables, pooled_in_words
 from sim.evaluation.search import Built, Plain, Search, Site, sums
 from sim.evaluation.system import PARTS, System
@@ -183,11 +183,21 @@ class SmartNic(System):
         paces = (*PACES, *BAG_PACES) if own.owner_tables else PACES
         for pace in (each for each in paces if each > call):
             slower = replace(site, point=site.point.changed(pace_us=pace))
+            least = replace(nic, times=self._least(slower))
+            if self.search(slower, least, all_reduce).best().interval_us >= built.interval_us:
+                continue
             found, paced = super().at(slower, all_reduce)
             if found.interval_us < built.interval_us:
                 built, nic = replace(found, notes=(
                     *found.notes, f"a launch of gathers every {pace:g} us at most")), paced
         return built, nic
+
+    def _least(self, site: Site) -> list[NicTimes]:
+        """Return the times of NICs with a lower bound of the latencies, which take further runs."""
+        busy = busy_times(site.point, self.nics(site.point), site.nic_trace, site.devices,
+                          site.runs)
+        return [replace(each, phases=least.phases) for each, least in zip(
+            busy, _least_times(site, site.point.system.owner_tables))]
 
 
 def _places(site: Site) -> list[tuple[int, ...]]:
@@ -203,11 +213,16 @@ def _places(site: Site) -> list[tuple[int, ...]]:
 
 def _least_us(site: Site, owner: tuple[int, ...]) -> float:
     """Return a lower bound of the interval of NICs that deliver pooled vectors."""
+    return min(each.interval_us for each in _least_times(site, owner))
+
+
+def _least_times(site: Site, owner: tuple[int, ...]) -> list[NicTimes]:
+    """Return a lower bound of the times of NICs that deliver pooled vectors."""
     point, trace = site.point, site.trace
     share = ceil(trace.mini_batch / point.cluster.endpoints)
     tuning = EnTuning(deliver="interaction" if "sc" in point.kind.parts else "pooled")
-    return min(least_times(trace.model, tuning, of, share, us).interval_us
-               for of, us in zip(deliveries(point, trace, 0, owner), link_bounds(site, owner)))
+    return [least_times(trace.model, tuning, of, share, us)
+            for of, us in zip(deliveries(point, trace, 0, owner), link_bounds(site, owner))]
 
 
 class _SmartNics(Search):

@@ -1,14 +1,17 @@
 """Serving of a row of the results page."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
+from sim.evaluation.point import Task
 from sim.evaluation.sweep import Progress
 from sim.experiments.results.cases import COMPARED, Case
 from sim.experiments.results.serving import BOUNDS_US
-from sim.serving.serve import serve
+from sim.serving.chosen import Chosen
+from sim.serving.serve import searches_of, serve
 from sim.serving.setting import Setting, candidates_of
 
-__all__ = ["serve_case", "setting_of"]
+__all__ = ["searches_of_case", "serve_case", "setting_of"]
 
 _REQUESTS = 2000
 """Measured requests of a run: 2 of them take longer than the p99.9."""
@@ -31,10 +34,19 @@ def setting_of(case: Case) -> Setting:
                 "nodes", "software", "gpu", "link", "network", "gpus", "nics", "inside", "rdma")})
 
 
+def searches_of_case(case: Case) -> list[Task]:
+    """Return the searches of a served row, which a page measures beside its rows."""
+    return [*searches_of(setting_of(case), COMPARED)]
+
+
 def serve_case(case: Case, folder: str | Path, jobs: int | None = None,
-               progress: Progress | None = None) -> dict:
+               progress: Progress | None = None, runs: str | Path | None = None,
+               searched: Mapping[Task, Mapping] | None = None) -> dict:
     """Serve a row with each system, and return the result of :func:`sim.serving.serve.serve`.
 
-    folder: keeps finished parts. jobs, progress: as of `serve`.
+    folder: keeps finished parts. jobs, progress, runs: as of `serve`. searched: results of
+    :func:`searches_of_case`.
     """
-    return serve(setting_of(case), COMPARED, None, BOUNDS_US, folder, jobs, progress)
+    return serve(setting_of(case), COMPARED, None, BOUNDS_US, folder, jobs, progress, runs,
+                 {search: metrics for search, metrics in (searched or {}).items()
+                  if isinstance(search, Chosen)})

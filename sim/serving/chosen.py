@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from host.systems import named_of
 from sim.evaluation.compared import formed_best, options_of
 from sim.evaluation.fields import Workload
-from sim.evaluation.point import Point
+from sim.evaluation.point import Point, Task
 from sim.evaluation.store import Store
 from sim.evaluation.trace import FewSamplesError
+from sim.experiments.results.cases import values_of
 
 __all__ = ["Chosen", "chosen"]
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Chosen(Task):
     """Search of a system's placement and options.
 
     Members
@@ -30,6 +31,19 @@ class Chosen:
     def workload(self) -> Workload:
         """Workload of the largest mini-batch."""
         return self.points[0].workload
+
+    @property
+    def effort(self) -> float:
+        """Work, in values of vectors that NICs look up, about."""
+        return values_of(self.workload)
+
+    def measured(self, runs: Store | None) -> dict:
+        """Return the result of :func:`chosen`, with ``source`` and ``notes``."""
+        return chosen(self, runs) | {"source": "", "notes": []}
+
+    def in_words(self) -> str:
+        """Return a description."""
+        return f"options of {self.system}"
 
 
 def chosen(search: Chosen, runs: Store | None = None) -> dict:

@@ -1,6 +1,6 @@
 """``serve``: latency of requests at a load, and each system's highest load within a p99."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache, partial
 from importlib.metadata import version
@@ -23,7 +23,7 @@ from sim.serving.search import Choice, Search
 from sim.serving.setting import LADDER, AtLoad, Setting, Within, parts, points_of
 from sim.serving.system import System
 
-__all__ = ["SCHEMA", "serve"]
+__all__ = ["SCHEMA", "searches_of", "serve"]
 
 SCHEMA = "embernic/serve/1"
 
@@ -36,7 +36,8 @@ _SHARES = (0.3, 0.2, 0.3, 0.2)
 
 def serve(setting: Setting, systems: Sequence[str], loads: Sequence[float] | None,
           slos_us: Sequence[float], folder: str | Path, jobs: int | None = None,
-          progress: Progress | None = None) -> dict:
+          progress: Progress | None = None, runs: str | Path | None = None,
+          searched: Mapping[Chosen, Mapping] | None = None) -> dict:
     """Measure systems under load.
 
     Parameters
@@ -47,6 +48,8 @@ def serve(setting: Setting, systems: Sequence[str], loads: Sequence[float] | Non
     slos_us: bounds on the p99.
     folder: keeps finished searches, mini-batches, NIC runs and loads.
     jobs: processes, by default one per processor. progress: see :func:`sim.evaluation.sweep.sweep`.
+    runs: folder of NIC runs that other measurements share; by default a folder in ``folder``.
+    searched: finished searches of :func:`searches_of`.
 
     Returns
     -------
@@ -75,18 +78,18 @@ def serve(setting: Setting, systems: Sequence[str], loads: Sequence[float] | Non
     Raises ``ValueError``, :class:`host.errors.InputError` and ``OSError``.
     """
     folder = Path(folder)
-    runs, store = store_of_runs(folder / "runs"), _mini_batches(folder)
-    wanted = [_search(setting, system) for system in systems]
+    kept, store = store_of_runs(runs or folder / "runs"), _mini_batches(folder)
+    wanted, options = searches_of(setting, systems), Store(folder / "options", sources_of(Chosen))
+    for search, metrics in (searched or {}).items():
+        options.put(search, metrics)
     tell = Parts(progress, [len(systems), sum(len(each.points) for each in wanted),
                             len(systems) * len(LADDER), len(systems) * len(slos_us)], _SHARES)
-    searches = sweep(wanted, partial(chosen, runs=runs),
-                     Store(folder / "options", sources_of(Chosen)), jobs=jobs,
-                     progress=tell.part(0))
+    searches = sweep(wanted, partial(chosen, runs=kept), options, jobs=jobs, progress=tell.part(0))
     rows = [outcome.metrics for outcome in searches.values() if outcome.metrics]
     points = {row["system"]: points_of(setting, row["system"], searched=row["mini_batch"],
                                        **row["fields"]) for row in rows if row["fields"]}
     found = sweep([point for each in points.values() for point in each],
-                  partial(measured, runs=runs), store, jobs=jobs,
+                  partial(measured, runs=kept), store, jobs=jobs,
                   progress=tell.part(1), order=in_turn, effort=effort)
     notes, there = _there(points, found, {row["system"]: row["options"] for row in rows})
     done = _Done(setting, folder, jobs, there)
@@ -156,6 +159,11 @@ class _Task:
         system = _system(folder, tuple(points[task.system]), task.in_flight, contents(task.data))
         chosen = self._how(Search(system, task.process(), task.requests, task.candidates), task)
         return {"choice": None if chosen is None else asdict(chosen)}
+
+
+def searches_of(setting: Setting, systems: Sequence[str]) -> list[Chosen]:
+    """Return the search of each system, from which :func:`serve` begins."""
+    return [_search(setting, system) for system in systems]
 
 
 def _search(setting: Setting, system: str) -> Chosen:
@@ -279,7 +287,7 @@ def _made_with(setting: Setting) -> dict:
 
 def _in_words(point: Chosen | Point | AtLoad | Within) -> str:
     if isinstance(point, Chosen):
-        return f"options of {point.system}"
+        return point.in_words()
     if isinstance(point, Point):
         return f"{point.label}, mini-batch {point.workload.samples:,}"
     if isinstance(point, AtLoad):

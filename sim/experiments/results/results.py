@@ -1,9 +1,11 @@
 """``reproduce results``: measure the rows of the results page and write it."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
+from typing import Protocol
 
 from gen.base.files import write_whole
 from host.timing.cluster import load_cluster
@@ -13,14 +15,13 @@ from sim.evaluation.point import Point, Task
 from sim.evaluation.sweep import Parts, Progress
 from sim.evaluation.trace import trace_key
 from sim.experiments.results.answer import answer_of
-from sim.experiments.results.cases import OWN, Case, Measured, values_of
+from sim.experiments.results.cases import OWN, Case, values_of
 from sim.experiments.results.page import page_of
 from sim.experiments.results.picture import chart_of
 from sim.experiments.results.rows import csv_rows, place_of, row_of_case
 from sim.experiments.results.serving import csv_rows as csv_of_served
 from sim.experiments.results.serving import row_of_served, served_of
 from sim.experiments.sensitivity.kinds import in_words
-from sim.experiments.sensitivity.spread import Spread
 from sim.page.html import render
 from sim.page.png import write_png
 from sim.page.rows import csv_text
@@ -33,8 +34,14 @@ FILES = ("results.json", "results.csv", "results.png", "results.html")
 """Files that :func:`results` writes."""
 
 
-Serve = Callable[[Case, Path, int | None, Progress | None], dict]
-"""Serves a row, see :func:`sim.serving.case.serve_case`."""
+class Serve(Protocol):
+    """Serves a row, see :func:`sim.serving.case.serve_case`."""
+
+    def __call__(self, case: Case, folder: Path, jobs: int | None, progress: Progress | None, *,
+                 runs: Path, searched: Mapping[Task, Mapping]) -> dict:
+        """Serve ``case``; ``runs``: folder of the page's NIC runs; ``searched``: finished searches.
+        """
+        ...
 
 _SERVING = 0.02
 """Approximate share of a served row in the work of the page."""
@@ -43,7 +50,8 @@ _SERVING = 0.02
 def results(cases: Sequence[Case], output: str | Path, backend: str = "loky",
             jobs: int | None = None, progress: Progress | None = None,
             how: Callable[[Point | Task], dict] | None = None, command: str = "",
-            serve: Serve | None = None) -> dict:
+            serve: Serve | None = None,
+            searches: Callable[[Case], Sequence[Task]] = lambda case: ()) -> dict:
     """Measure rows and write `FILES`.
 
     Parameters
@@ -54,6 +62,8 @@ def results(cases: Sequence[Case], output: str | Path, backend: str = "loky",
     how: measures a system; :func:`sim.evaluation.measure.measure` by default.
     command: further options of the command line, shown on the page.
     serve: serves a row; None for a page without serving.
+    searches: returns the searches of a served row, which take longest. They are measured with the
+        rows, so that all processes have work.
 
     Returns
     -------
@@ -67,19 +77,24 @@ def results(cases: Sequence[Case], output: str | Path, backend: str = "loky",
     folder.mkdir(parents=True, exist_ok=True)
     tasks = list(dict.fromkeys(task for case in cases for task in case.tasks()))
     shown = served_of(cases) if serve else []
-    tell = Parts(progress, [len(tasks), *(1 for _ in shown)],
+    of_served = [[*searches(case)] for case in shown]
+    every = [*tasks, *chain(*of_served)]
+    tell = Parts(progress, [len(every), *(1 for _ in shown)],
                  [1 - _SERVING * len(shown), *(_SERVING for _ in shown)])
-    found = measured(tasks, folder, _in_turn, how, backend, jobs, tell.part(0))
+    found = measured(every, folder, _in_turn, how, backend, jobs, tell.part(0))
     rows = [row_of_case(case, found) for case in cases]
-    served, failed = _served(shown, serve, folder, jobs, tell) if serve else ([], [])
+    searched = [{search: metrics for search in own if (metrics := found[search].metrics)}
+                for own in of_served]
+    served, failed = _served(shown, searched, serve, folder, jobs, tell) if serve else ([], [])
     made = {"schema": SCHEMA, "version": version("embernic"),
             "profiles": {name: digest for cluster in dict.fromkeys(case.cluster for case in cases)
                          for name, digest in hashes_of(load_cluster(cluster)).items()},
             "answer": answer_of(rows),
             "kinds": in_words(name for case in cases for name, _ in case.spread.widths),
-            "points": len(found),
+            "points": len(tasks),
             "failed": [{"point": outcome.point.in_words(), "error": outcome.error}
-                       for outcome in found.failed] + failed, "rows": rows, "serving": served}
+                       for outcome in found.failed if outcome.point in tasks] + failed,
+            "rows": rows, "serving": served}
     write_whole(str(folder / "results.json"), json.dumps(made, indent=1, allow_nan=False) + "\n")
     write_whole(str(folder / "results.csv"), csv_text([*csv_rows(rows), *csv_of_served(served)]))
     if any(row["ratios"][OWN] for row in rows):
@@ -89,15 +104,16 @@ def results(cases: Sequence[Case], output: str | Path, backend: str = "loky",
     return made
 
 
-def _served(cases: Sequence[Case], serve: Serve, folder: Path, jobs: int | None,
-            tell: Parts) -> tuple[list[dict], list[dict]]:
-    """Return the served rows, and the parts that failed."""
+def _served(cases: Sequence[Case], searched: Sequence[Mapping[Task, Mapping]], serve: Serve,
+            folder: Path, jobs: int | None, tell: Parts) -> tuple[list[dict], list[dict]]:
+    """Return the served rows of cases with finished searches, and the parts that failed."""
     rows, failed = [], []
-    for number, case in enumerate(cases, 1):
+    for number, (case, own) in enumerate(zip(cases, searched), 1):
         told = tell.part(number)
         try:
             found = serve(case, folder / "serving", jobs,
-                          lambda done, of, share: told(0, 1, share))
+                          lambda done, of, share: told(0, 1, share), runs=folder / "runs",
+                          searched=own)
         except ValueError as error:  # the rows are still shown
             failed.append({"point": f"serving, {case.workload}", "error": str(error)})
             continue
@@ -108,7 +124,7 @@ def _served(cases: Sequence[Case], serve: Serve, folder: Path, jobs: int | None,
     return rows, failed
 
 
-def _in_turn(tasks: list[Measured | Spread]) -> list[Measured | Spread]:
+def _in_turn(tasks: list[Task]) -> list[Task]:
     """Return the measurements of the largest traces first, and of equal traces in sequence: a
     process caches few traces."""
     return sorted(tasks, key=lambda task: (-values_of(task.workload),

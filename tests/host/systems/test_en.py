@@ -386,6 +386,9 @@ def test_options_that_do_not_go_together():
         EnTuning(pace_us=-1)
     with pytest.raises(ValueError, match="pool must be one of requester, owner, auto, not 'node'"):
         EnTuning(pool="node")
+    patient = EnTuning(patient=True)
+    assert patient.possible() and not patient.possible(training=True)
+    assert "patient" in patient.words() and "patient" not in EnTuning().words()
     assert not EnTuning(deliver="interaction", copied_rows=10).possible()
     assert not EnTuning(deliver="interaction").possible(training=True)
     assert not EnTuning(relaunch=True, ring=False).possible()

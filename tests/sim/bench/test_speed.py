@@ -37,6 +37,7 @@ def test_a_recording_takes_another_instance_through_the_same_states():
     assert second.get_signal("beats") in (97, 98)
 
 
+@pytest.mark.thorough
 def test_recording_ends_when_it_is_taken():
     engine = load(Grouper(), "grouper", "verilator").instance()
     engine.record()

@@ -148,6 +148,7 @@ def test_nics_that_read_hashed_rows_need_whole_tables(history):
     assert held["true"] - held["false"] == pytest.approx(4 * 32 * rows * 3 / 4)
 
 
+@pytest.mark.thorough
 def test_a_placement_whose_rows_nics_do_not_see_is_dropped(history):
     """A BAR of 1 GiB shows a node's whole tables, but not all tables of hashed rows."""
     small = (("gpu_h100.bar_gib", 1.0 / 128),)

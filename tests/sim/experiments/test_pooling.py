@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from host.model import Model
 from host.systems import EnTuning
 from sim import api
 from sim.evaluation import trace as trace_module
@@ -212,3 +213,18 @@ def test_a_comparison_lists_the_tables():
     assert rows["fs"]["busiest"]["bytes"] > 0
     assert "8 of 8 tables pool at the owner" in rows["fs"]["options"]
     assert f"{rows['fs']['busiest']['bytes']:,.0f} B on the busiest link" in rows["fs"]["options"]
+
+
+def test_bags_that_repeat_do_not_decide_where_a_table_pools():
+    # Two requests of 16 samples with the same history: rows are cached, so that their bytes are
+    # few beside those of 16 vectors of bags, but not beside those of one.
+    model = Model((5000, 5000), 16, 1, (16,), (1,), "requests", ((20, 30), (1, 1)),
+                  requests=(16, 16), request_tables=(0,))
+    point = POINT.changed(dataset=model, nodes=2, mini_batch=32)
+    trace = Site.of(point).trace
+    tables = {once: owner_tables(point, trace, "auto", once=once) for once in (False, True)}
+    assert tables == {False: (), True: (0,)}
+    bags, busiest = zip(*(tables_of(point, trace, (0,), once=once) for once in (False, True)))
+    assert 8 * bags[1][0]["foreign_bags"] < bags[0][0]["foreign_bags"]
+    assert busiest[1]["bytes"] < busiest[0]["bytes"]
+    assert EnSearch(Site.of(point), True).all_variants()[0][-1]["pool"] == "auto"

@@ -14,6 +14,7 @@ from host.model import MODELS, Model, load_model, table_names
 from host.placement.pooling import ForeignBags, Wire, choose_pools
 from host.placement.shard import ShardPlan
 from host.samples import Samples, rechunk
+from host.timing.network import NetworkProfile
 from rtl.config import preset
 from rtl.formats import PoolPlace
 from sim.evaluation.point import Point
@@ -85,7 +86,8 @@ def test_auto_chooses_the_fewest_bytes():
                     f"96 samples, caches empty at first)")
 
 
-def chosen_of(bags: list[list[int]], runtime: Runtime = RUNTIME) -> list[int]:
+def chosen_of(bags: list[list[int]], runtime: Runtime = RUNTIME,
+              repeats: str = "send") -> list[int]:
     """Return the tables that ``auto`` pools at the owner, node 1, for a file with these bags.
 
     bags: keys of each bag, by sample and table; all bags of a table begin with the same rows.
@@ -95,7 +97,8 @@ def chosen_of(bags: list[list[int]], runtime: Runtime = RUNTIME) -> list[int]:
     rows = np.concatenate([np.arange(keys) for keys in lengths.reshape(-1)])
     n = len(bags)
     samples = Samples(np.zeros((n, 1), np.float32), np.zeros(n, np.float32), lengths, tables, rows)
-    workload = Workload(pool="auto", nodes=2, data="absent.txt", format="trace")
+    workload = Workload(pool="auto", nodes=2, data="absent.txt", format="trace",
+                        repeats=repeats)
     plan, _ = with_pools(ShardPlan.deal(MODEL, 2, "1,1,1,1,1,1,1,1"), MODEL, workload, TINY,
                          runtime, [samples])
     return np.flatnonzero(plan.owner_pooled).tolist()
@@ -107,6 +110,12 @@ def test_auto_depends_on_the_remote_cache_and_the_longest_bag():
     assert chosen_of(repeated) == []
     assert chosen_of(repeated, Runtime(remote_cache=False)) == [2]
     assert remote_cache_of(TINY, Runtime(remote_cache=False)) == (0, 4)
+    # A bag that is sent once, beside a cache that serves its repeats; two different bags in turn.
+    for repeats in ("neighbours", "indices", "nic"):
+        assert chosen_of(repeated, repeats=repeats) == [2]
+    turns = [[0, 0, 3 + number % 2, 0, 0, 0, 0, 0] for number in range(24)]
+    assert [chosen_of(turns, repeats=repeats) for repeats in (
+        "send", "neighbours", "indices", "nic")] == [[], [], [2], []]
     assert remote_cache_of(TINY, Runtime(remote_cache_sets=3)) == (3, 4)
     assert chosen_of([[0, 0, 255, 254, 0, 0, 0, 0], [0] * 8]) == [3]
 
@@ -226,6 +235,21 @@ def test_the_nic_has_places_for_bags_if_tables_pool_at_their_owner():
     assert [built(name, ALL_OWNER) for name in ("tiny", "kaggle", "terabyte")] == [64, 1024, 1024]
     assert built("tiny", PLAN) == 0 and built("tiny", ALL_OWNER, "owner_bags=128") == 128
     assert config_to_build(TINY, MODEL, Runtime(), Workload()).owner_bags == 0
+
+
+def test_vectors_of_all_bags_in_flight_fit_a_queue_of_the_switch():
+    """At worst, each vector is in a frame of its own, with a beat of header and a beat of tags."""
+    def built(queue: int | None, dimension: int = 128) -> int:
+        network = NetworkProfile("switch", 1.0, 100.0, 24, True, queue)
+        config = preset("kaggle").with_fields(max_dimension=128)
+        model = replace(MODEL, dimension=dimension, bottom=(dimension,))
+        return config_to_build(config, model, Runtime(), Workload(network=network),
+                               ALL_OWNER).owner_bags
+
+    least = 64 * preset("kaggle").owner_bag_beats + 1024 * (512 + 2 * 64 + 24)
+    assert [built(queue) for queue in (None, least, least - 1, 512 * 1024, 64 * 1024)] == [
+        1024, 1024, 512, 512, 64]
+    assert built(512 * 1024, 16) == 1024
 
 
 def test_registers_of_bags():

@@ -15,6 +15,7 @@ from sim.run.run import Run
 from tests.sim.interacting import NIC, good, model_of, write_model
 
 
+@pytest.mark.thorough
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("kind", "dimension", "nodes"), [
     ("dot", 16, 2), ("dot", 4, 1), ("cat", 8, 4), ("cat", 128, 2)])

@@ -200,3 +200,20 @@ def test_a_stuck_run_names_the_stream_of_bags(monkeypatch):
     assert "host_parser.bag_vectors brought none" in first["means"]
     assert any("net_parser.bag_vectors brought none" in cause["means"] and cause["peer"] == 1
                for cause in others)
+
+
+@pytest.mark.parametrize("places, lost", [((), False), (("owner_bags=1024",), True)])
+def test_eight_senders_to_one_owner_with_finite_queues(tmp_path, places, lost):
+    """The bags of a table with 100 keys a bag meet at node 0, and the vectors of the others' tables
+    at each node. Places beyond the switch's queues lose frames."""
+    tables = 'rows = 2_000_000\nbag = 100\n', *(8 * ('rows = 100\nbag = 1\n',))
+    (tmp_path / "model.toml").write_text(
+        "dimension = 128\ndense = 1\nbottom = [128]\ntop = [1]\ninteraction = 'cat'\n"
+        + "".join(f"[[tables]]\n{table}" for table in tables))
+    result = run(RunOptions.of(
+        config="kaggle", model=str(tmp_path / "model.toml"), fidelity="fast", nodes=9,
+        gpu="gpu_h100", network="ethernet_100g_switch_queues", pool="owner", mini_batch=1152,
+        samples=4608, threads=1, settings=("nodes=16", "max_dimension=128", *places)))
+    assert (result["network"]["queue_drops"] > 0) == lost == (not result["complete"])
+    if not lost:
+        assert sum(node["bag_landing.vectors"] for node in result["counters"]) == 8 * 4608

@@ -175,6 +175,7 @@ def test_idle_time_is_jumped_over():
     assert len(quanta[True]) < 0.6 * len(quanta[False])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("nodes", [
     1, *(pytest.param(nodes, marks=pytest.mark.slow) for nodes in (2, 4, 8))])
 def test_all_of_movielens(ratings, nodes):

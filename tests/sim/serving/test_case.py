@@ -2,11 +2,12 @@
 
 import pytest
 
+from sim.evaluation.nic_run import store_of_runs
 from sim.experiments.results.cases import COMPARED, cases_of
 from sim.experiments.results.serving import BOUNDS_US, row_of_served, served_of
 from sim.serving import case as module
 from sim.serving import measured, serve, setting
-from sim.serving.case import serve_case, setting_of
+from sim.serving.case import searches_of_case, serve_case, setting_of
 
 
 def test_a_row_is_served_on_its_model_and_cluster():
@@ -30,14 +31,16 @@ def test_serving_is_that_of_the_command_and_is_kept(tmp_path, monkeypatch):
         monkeypatch.setattr(where, "LADDER", (20_000.0, 20e6))
     monkeypatch.setattr(module, "_REQUESTS", 1000)
     case, = served_of(cases_of(("kaggle",)))
-    told = []
-    found = serve_case(case, tmp_path, 1, lambda *args: told.append(args))
+    told, runs = [], tmp_path / "runs of the page"
+    searched = {each: each.measured(store_of_runs(runs)) for each in searches_of_case(case)}
+    monkeypatch.setattr(serve, "chosen", _again)
+    found = serve_case(case, tmp_path, 1, lambda *args: told.append(args), runs, searched)
+    assert not (tmp_path / "runs").exists()
     assert {row["system"] for row in found["loads"]} == set(COMPARED) and not found["failed"]
     assert {row["slo_us"] for row in found["slos"]} == set(BOUNDS_US)
     assert told[-1][2] == pytest.approx(1)
     assert [(row["system"], row["mini_batch"]) for row in found["systems"]] == [
         (name, 128) for name in COMPARED]
-    monkeypatch.setattr(serve, "chosen", _again)
     monkeypatch.setattr(serve, "measured", _again)
     monkeypatch.setattr(serve, "_at_load", _again)
     assert serve_case(case, tmp_path, 1) == found

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -68,7 +69,7 @@ def spread_of(task: Spread) -> dict:
             "held": {"fs": [], "en": ["gpu_h100.resident_multiprocessors"]}}
 
 
-def served(case: Case, folder: Path, jobs: int | None, progress) -> dict:
+def served(case: Case, folder: Path, jobs: int | None, progress, **_) -> dict:
     """Return made-up latencies: EN serves twice the load of the others."""
     progress(1, 2, 0.5)
     return {"options": {"sizes": [32, 128], "candidates": [100, 700], "requests": 2000},
@@ -249,7 +250,7 @@ def test_the_command_fails_for_an_unexpected_error_but_not_for_a_limit(
 
 
 def test_an_error_of_serving_is_a_failure(tmp_path):
-    def broken(*_) -> dict:
+    def broken(*_, **__) -> dict:
         raise ValueError("sizes must be at most 1")
 
     found = results(cases_of(("kaggle",), ("h100",)), tmp_path, jobs=1, how=metrics_of,
@@ -339,9 +340,17 @@ def test_the_page_has_the_headlines_after_each_missed_cost(made):
 
 
 def test_rows_are_served_by_the_given_function(tmp_path):
-    told = []
-    found = results(cases_of(("kaggle", "two_towers")), tmp_path, jobs=1, how=metrics_of,
-                    progress=lambda *args: told.append(args), serve=served)
+    told, given, cases = [], [], cases_of(("kaggle", "two_towers"))
+    search = replace(cases[0].spread, draws=1)
+
+    def serve(*args, runs: Path, searched: dict) -> dict:
+        given.append((runs, searched))
+        return served(*args)
+
+    found = results(cases, tmp_path, jobs=1, how=metrics_of, serve=serve,
+                    progress=lambda *args: told.append(args), searches=lambda case: [search])
+    assert given == [(tmp_path / "runs", {search: spread_of(search)})]
+    assert found["points"] == len({task for case in cases for task in case.tasks()})
     row, = found["serving"]  # two_towers is not served
     assert (row["workload"], row["cluster"], row["mini_batch"]) == ("kaggle", "h100", 128)
     assert told[-1][0] == told[-1][1] and told[-1][2] == pytest.approx(1)

@@ -56,6 +56,7 @@ def test_a_draw_of_a_constant_depends_on_nothing_but_name_width_count_and_seed()
 
 # Ratios.
 
+@pytest.mark.thorough
 def test_the_nominal_ratio_is_that_of_the_measured_systems(found, runs):
     full = formed_best("fs", FULL, runs=runs).point
     us = {point.kind.name: measure(point, runs)["interval_us"] for point in (BASE, full, EN)}
