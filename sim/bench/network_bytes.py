@@ -56,7 +56,8 @@ class Case:
         return RunOptions.of(
             cluster="h100x8", config=self.config, nodes=NODES, model=self.model,
             mini_batch=self.mini_batch, samples=BATCHES * self.mini_batch, pool="auto",
-            placement=self.placement, repeats=self.repeats, settings=self.settings, fidelity="fast", threads=1)
+            placement=self.placement, repeats=self.repeats, settings=self.settings,
+            fidelity="fast", threads=1)
 
 
 def _waits(trips: int) -> tuple[str, ...]:
@@ -69,7 +70,10 @@ def _waits(trips: int) -> tuple[str, ...]:
 
 CASES = (
     Case("kaggle", 2048, _waits(2), config="kaggle"),
+    Case("kaggle", 2048, _waits(2), about="rows hashed", config="kaggle", placement="row"),
     Case("dcnv2", 2048, (*_waits(1), "max_dimension=128", "hold_vectors=1024")),
+    Case("dcnv2", 2048, (*_waits(1), "max_dimension=128", "hold_vectors=1024"),
+         about="lookups balanced", placement="lookups"),
     Case("production", 256, (*_waits(1), "tables=856", "hold_vectors=32768")),
     Case("two_towers", 2048, (*_waits(1), "max_dimension=256", "hold_vectors=4096")),
     Case("ranking", 1024, (*_waits(1), "hold_vectors=4096"), "indices", "repeated bags once"),

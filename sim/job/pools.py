@@ -58,7 +58,7 @@ def with_pools(plan: ShardPlan, model: Model, workload: Workload, config: NicCon
         return plan, []
     longest = _longest(model, workload)
     if workload.pool == "auto":
-        foreign = ForeignBags(plan, measured, workload.repeats)
+        foreign = ForeignBags(plan, measured, _found_repeats(workload, config, runtime))
         longest = np.maximum(longest, foreign.longest).tolist()
         return _chosen(foreign, model, pool_obstacles(plan, config, longest), config, runtime)
     reasons = pool_obstacles(plan, config, longest)
@@ -76,6 +76,15 @@ def with_pools(plan: ShardPlan, model: Model, workload: Workload, config: NicCon
                                  f"{reasons[table]}")
     return plan.with_pools([PoolPlace.OWNER if owner else PoolPlace.REQUESTER
                             for owner in chosen]), notes
+
+
+def _found_repeats(workload: Workload, config: NicConfig, runtime: Runtime) -> str:
+    """Return the repeated bags that need no bytes, one of `host.batching.repeats.REPEATS`. NICs
+    that compare bags look up the rows of a repeat in their remote caches, if tables pool at the
+    requester."""
+    if workload.repeats == "nic" and remote_cache_of(config, runtime)[0]:
+        return "neighbours"
+    return workload.host_repeats
 
 
 def _longest(model: Model, workload: Workload) -> list[int]:

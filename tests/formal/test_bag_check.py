@@ -228,7 +228,8 @@ def test_bag_check(training, outward):
     ({"fault"}, True, "Mux(abort, step, item.owned.step)", "item.owned.step"),
     ({"fault"}, True, 'events["bad_length"] |= abort', 'events["bad_length"] |= 0'),
     ({"idle"}, False, "quiet &= ~self.arrived.valid", "quiet &= 1"),
-], ids=["last-segment", "bag-before", "segment-before", "no-end", "weighted", "weighted-outward", "own-bags", "lost",
+], ids=["last-segment", "bag-before", "segment-before", "no-end", "weighted",
+        "weighted-outward", "own-bags", "lost",
         "any-step", "closed", "late-stays", "revoked-often", "revoked-once", "not-revoked",
         "joined", "beats-of-good-bags", "other-node", "answered", "counted-always",
         "arrival-lost", "any-bag-waits", "other-step", "cut-not-told", "idle-too-soon"])
