@@ -145,6 +145,15 @@ class Samples:
         return Samples(self.dense, self.labels, np.ascontiguousarray(self.bag_lengths[:, kept]),
                        self.tables[keys], self.rows[keys], _of(self.weights, keys))
 
+    def of_bags(self, kept: np.ndarray) -> "Samples":
+        """Return the samples with other bags empty.
+
+        kept: whether to keep each bag: bool ``[n, tables]``.
+        """
+        keys = np.repeat(kept.reshape(-1), self.bag_lengths.reshape(-1))
+        return Samples(self.dense, self.labels, self.bag_lengths * kept, self.tables[keys],
+                       self.rows[keys], _of(self.weights, keys))
+
     def shares(self, nodes: int) -> "list[Samples]":
         """Return the share of each of ``nodes``, as views of this chunk."""
         bounds = accumulate(share_sizes(len(self), nodes), initial=0)

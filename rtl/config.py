@@ -136,10 +136,14 @@ class NicConfig:
         the table.
     owner_bags: bags of owner-pooled tables that may wait for the GPU of this node at once, each
         with a landing row; and as many of this node's bags may wait for other nodes. 0 omits owner
-        pooling, and the two fields below are unused.
+        pooling, and the four fields below are unused.
     bag_segments: segments of bags that may wait to leave, each the words of a bag in one beat;
         bounds the bags of a sample.
     owner_bag_beats: beats of bags that all requesters together may send ahead (owner's credits).
+    repeat_words: words of 64 bits, the rows and weights of owner-pooled bags, that are remembered
+        to find bags which repeat in the next sample; 0 omits the comparison, and the field below
+        is unused.
+    repeat_vectors: bags of a sample, from the first on, whose vectors are remembered.
     completion_slots: steps that may be open to the host at once; each has a word in GPU memory.
     link: NICs acknowledge packets, and send them again until then (:mod:`rtl.network.link`).
     training: gradients are reduced and rows updated; otherwise the fields below are unused.
@@ -185,6 +189,8 @@ class NicConfig:
     owner_bags: int = 0
     bag_segments: int = 1024
     owner_bag_beats: int = 1024
+    repeat_words: int = 0
+    repeat_vectors: int = 64
     completion_slots: int = 16
     link: bool = False
     training: bool = False
@@ -202,6 +208,10 @@ class NicConfig:
     """Largest ``hold_vectors``."""
     most_bag_segments: ClassVar[int] = 16384
     """Largest ``bag_segments``."""
+    most_repeat_words: ClassVar[int] = 1 << 16
+    """Largest ``repeat_words``."""
+    most_repeat_vectors: ClassVar[int] = 4096
+    """Largest ``repeat_vectors``."""
     unique_ways: ClassVar[int] = 8
     """Ways of a set of ``unique_keys``."""
 
@@ -279,6 +289,10 @@ class NicConfig:
                 ("owner_bag_beats", max(16, 4 * self.nodes), 16384, f"nodes {self.nodes}")):
             _in_range(name, getattr(self, name), low, high, by)
             _power_of_two(name, getattr(self, name))
+        _in_range("repeat_vectors", self.repeat_vectors, 2, self.most_repeat_vectors)
+        if self.repeat_words != 0:
+            _in_range("repeat_words", self.repeat_words, 64, self.most_repeat_words)
+            _power_of_two("repeat_words", self.repeat_words)
 
     def _check_training(self) -> None:
         """Raise for an invalid size of the gradient path."""
@@ -296,6 +310,11 @@ class NicConfig:
     def vector_beats(self) -> int:
         """Beats of the longest vector inside the NIC."""
         return beats_of(self.max_dimension)
+
+    @property
+    def repeat_positions(self) -> int:
+        """Bags of a sample that may be repeated; 0 without the comparison of bags."""
+        return self.repeat_vectors if self.owner_bags and self.repeat_words else 0
 
     @property
     def vector_packing(self) -> int:
@@ -338,10 +357,10 @@ class NicConfig:
         return max(1, share - share // 8)
 
     @property
-    def optional(self) -> tuple[bool, bool, bool]:
-        """Whether the NIC has the streams of training, of a reliable link, and of owner-pooled
-        bags, as :func:`rtl.links.links` takes them."""
-        return self.training, self.link, self.owner_bags > 0
+    def optional(self) -> tuple[bool, bool, bool, bool]:
+        """Whether the NIC has the streams of training, of a reliable link, of owner-pooled bags,
+        and of their comparison, as :func:`rtl.links.links` takes them."""
+        return self.training, self.link, self.owner_bags > 0, self.repeat_positions > 0
 
     @property
     def bag_window(self) -> int:

@@ -40,7 +40,7 @@ __all__ = [
     "RawBeat", "ReadRecord", "RecordBeat", "RecordKind", "ReductionLevel", "Refused", "Request",
     "ResultPartTag", "RowReadRecord", "SampleRecord", "ScatterTag", "StateRecord", "Status",
     "StepKind", "StepOpenRecord", "StepRecord", "TableDescriptor", "TaggedBeat", "VectorBeat",
-    "hold_slot", "words_of",
+    "hold_slot", "repeat_fields", "words_of",
 ]
 
 VERSION = 1
@@ -418,16 +418,27 @@ OutgoingPartial = data.StructLayout(
 """A beat of a gradient or a row on the way to a packet."""
 
 
-def hold_slot(bags: bool) -> data.StructLayout:
+def repeat_fields(positions: int) -> dict:
+    """Return the fields of a slot in a NIC that compares bags, with ``positions`` in a sample.
+
+    repeat: the slot, EMPTY, is a bag that repeats the bag at its ``position`` of the previous
+    sample. kept: the slot is a bag that the next sample may repeat.
+    """
+    return {"repeat": 1, "kept": 1, "position": range(positions)} if positions else {}
+
+
+def hold_slot(bags: bool, positions: int = 0) -> data.StructLayout:
     """Layout of a slot to be reserved: its :class:`RecordKind`, and ``last`` at the end of its
     sample.
 
     With ``bags``, a slot may be a bag that its owner has pooled. ``keys``: its number of keys, 0 in
-    the slot of a key. ``mean``: mean bit of the slot's table.
+    the slot of a key. ``mean``: mean bit of the slot's table. ``positions``: see
+    :func:`repeat_fields`.
     """
     return data.StructLayout(
         {"kind": 2, "sample": 32, "step": STEP_BITS, "last": 1}
-        | ({"keys": BagHead["keys"].width, "mean": 1} if bags else {}))
+        | ({"keys": BagHead["keys"].width, "mean": 1} if bags else {})
+        | repeat_fields(positions))
 
 
 HoldSlot = hold_slot(False)

@@ -230,10 +230,23 @@ TRAINING_BAG_LINKS = (
 streams of the same sources."""
 
 
-def links(training: bool, linked: bool = False, bags: bool = False) -> tuple[Link, ...]:
+REPEAT_LINKS = (
+    Link("query_checker.o", "bag_repeats.slots"),
+    Link("query_checker.segments", "bag_repeats.segments"),
+    Link("bag_repeats.o", "delivery.i"),
+    Link("bag_repeats.bags", "bag_sender.segments"),
+    Link("pooler.o", "repeat_store.i"),
+    Link("repeat_store.o", "pooled_router.i"),
+)
+"""The streams of the comparison of bags; they replace the streams of the same sources."""
+
+
+def links(training: bool, linked: bool = False, bags: bool = False,
+          repeats: bool = False) -> tuple[Link, ...]:
     """Return the links of a NIC.
 
-    ``linked``: with a reliable link to its peers; ``bags``: with bags that pool at their owner.
+    ``linked``: with a reliable link to its peers; ``bags``: with bags that pool at their owner;
+    ``repeats``: with the comparison of these bags.
     """
     own = (*LINKS, *TRAINING_LINKS) if training else LINKS
     if linked:
@@ -250,6 +263,8 @@ def links(training: bool, linked: bool = False, bags: bool = False) -> tuple[Lin
         source = "lost_bags.o" if linked else "bag_sender.o"
         more = (*TRAINING_BAG_LINKS, Link(source, "bag_arbiter.i.0"))
         own = (*_without(own, more), *more)
+    if repeats:
+        own = (*_without(own, REPEAT_LINKS), *REPEAT_LINKS)
     return own
 
 

@@ -179,7 +179,8 @@ class SmartNic(wiring.Component):
             "query_checker": QueryChecker(config),
             "delivery": ShareDelivery(config),
             "dispatcher": Dispatcher(config.nodes if config.training else 1,
-                                     bags=config.owner_bags > 0),
+                                     bags=config.owner_bags > 0,
+                                     positions=config.repeat_positions),
             "remote_cache": RemoteCache(config),
             "lookup_packager": RecordPackager(
                 config.nodes, config.net_payload_beats, Opcode.LOOKUPS, True,
@@ -240,7 +241,7 @@ class SmartNic(wiring.Component):
         csr, own, requests = self._csr, StreamFIFO(Request, REQUEST_FIFO), Arbiter(Request, 2)
         router, pooled = VectorRouter(), PooledRouter()
         credits = CreditCounter(self.config.nodes, 2 + self.config.link)
-        training, linked, bags = self.config.optional
+        training, linked, bags, repeats = self.config.optional
         net_mux = PacketMux(2 + training + linked + 2 * bags)
         host_mux = PacketMux(8 + training + bags, HostFrame)
         parts = {**self._blocks, "request_fifo": own, "request_arbiter": requests,
@@ -258,7 +259,7 @@ class SmartNic(wiring.Component):
         ends = {**everything, **{edge: getattr(self, edge) for edge in _EDGES},
                 **{edge: guard.o if edge == "host_rx" else guard.i
                    for edge, guard in guards.items()}}
-        for link in links(training, linked, bags):
+        for link in links(training, linked, bags, repeats):
             join(m, link, ends, held=quiet if link.source in _EDGES else None)
         m.d.comb += [
             blocks.net_parser.header.eq(blocks.net_receiver.header),

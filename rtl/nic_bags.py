@@ -14,6 +14,11 @@ The path of a bag::
 With ``config.link``, ``lost_bags`` is between ``bag_sender`` and ``bag_packager``, and between
 ``net_parser`` and ``bag_landing``: it answers bags of failed owners (:mod:`rtl.nic_link`).
 
+With ``config.repeat_words``, ``bag_repeats`` is behind the query checker: a bag that repeats a bag
+of the previous sample becomes an EMPTY slot. ``repeat_store`` behind the pooler gives it the vector
+of that bag, or the finder of ``delivery`` its index. A slot waits there for the tail of its bag,
+whose words have room behind those of earlier bags; the slots of these bags have left.
+
 In training, the host's bags of gradients join the bags on the way to their owners, and leave there
 in the lists for the GPU::
 
@@ -48,8 +53,10 @@ from rtl.bags import (
 from rtl.bags.layouts import OutgoingSegment
 from rtl.config import NicConfig
 from rtl.formats import Opcode, VectorBeat
+from rtl.interaction import RepeatStore
 from rtl.monitor.answers import AnswerCounter
 from rtl.network import CreditCounter, VectorPackager, VectorRouter
+from rtl.query import BagRepeats
 from rtl.stream import Arbiter
 
 __all__ = ["bag_blocks", "bag_credits", "bag_routers", "connect_bags"]
@@ -61,7 +68,7 @@ _READERS = ("bag_packager", "bag_vectors")
 def bag_blocks(config: NicConfig) -> dict[str, wiring.Component]:
     """Return the blocks of owner-pooled bags by name."""
     trains = config.training
-    return {
+    blocks: dict[str, wiring.Component] = {
         "bag_sender": BagSender(gradients=trains), "bag_landing": BagLanding(config),
         "bag_packager": BagPackager(config.nodes, config.net_payload_beats, Opcode.BAGS, True,
                                     pauses=True, unreported=trains),
@@ -73,6 +80,9 @@ def bag_blocks(config: NicConfig) -> dict[str, wiring.Component]:
         "bag_answers": AnswerCounter(), "gpu_bag_answers": AnswerCounter(),
     } | ({"bag_gradients": BagGradients(config), "gradient_lists": GradientLists(),
           "bag_credit_return": BagCreditReturn(config.nodes)} if trains else {})
+    if config.repeat_positions:
+        blocks |= {"bag_repeats": BagRepeats(config), "repeat_store": RepeatStore(config)}
+    return blocks
 
 
 def bag_routers(config: NicConfig) -> dict[str, wiring.Component]:

@@ -68,6 +68,8 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
         give("bag_lists", batch=csr.bag_batch, timeout=csr.request_timeout)
         give("bag_receiver", share=csr.bag_share)
         give("bag_vectors", timeout=csr.vector_timeout)
+    if config.repeat_positions:
+        give("bag_repeats", enable=csr.repeats_enable)
     # The base of a table is written with its other words, whose blocks drive ``write_ready``.
     for name in (*keepers, "row_reads"):
         give(name, **{port: getattr(csr, f"table_{port}") for port in DESCRIPTOR_WRITES})

@@ -5,7 +5,7 @@ import numpy as np
 
 from host.samples import KEY_ROW_BITS, Samples, segment_indices, share_sizes
 
-__all__ = ["REPEATS", "first_bags", "repeated_bags"]
+__all__ = ["REPEATS", "first_bags", "repeated_bags", "sent_bags"]
 
 REPEATS = ("send", "neighbours", "indices")
 """Repeats that are found: none, repeats of the sample before, or repeats of any earlier sample."""
@@ -27,6 +27,17 @@ def first_bags(samples: Samples, nodes: int, found: str) -> np.ndarray:
         new = ~repeated_bags(samples, nodes) | (samples.bag_lengths == 0)
         return np.maximum.accumulate(np.where(new, own, 0), axis=0)
     return own
+
+
+def sent_bags(samples: Samples, nodes: int, found: str) -> Samples:
+    """Return the samples with empty bags in place of bags that repeat a bag.
+
+    The parameters are those of :func:`first_bags`.
+    """
+    if found == REPEATS[0]:
+        return samples
+    first = first_bags(samples, nodes, found)
+    return samples.of_bags(first == np.arange(len(samples))[:, None])
 
 
 def repeated_bags(samples: Samples, nodes: int) -> np.ndarray:

@@ -2,17 +2,21 @@
 
 A bag is **foreign** if another node than its requester owns rows of it. Pooled at the requester, a
 foreign bag costs a lookup and a vector for each row that the remote cache misses. Pooled at the
-owner, it costs its head, its rows, the weights of a weighted bag, and one vector.
+owner, it costs its head, its rows, the weights of a weighted bag, and one vector. In training,
+partial sums of its rows travel back; or its head, its rows and its gradient, pooled at the owner.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
+from host.batching.repeats import REPEATS, sent_bags
 from host.placement.lru import LruCaches
+from host.placement.reduction import reduction
 from host.placement.shard import Placement, ShardPlan, key_hash
-from host.samples import KEY_ROW_BITS, Samples
+from host.samples import KEY_ROW_BITS, Samples, share_sizes
 from host.wire.bags import NARROW_ROWS, bag_keys
 from rtl.config import NicConfig
 from rtl.formats import (
@@ -59,6 +63,25 @@ class Wire:
         """
         return bags * (self.vector_bytes + _TAG) + words * _WORD
 
+    def partial_bytes(self, partials: np.ndarray) -> np.ndarray:
+        """Return the bytes of ``partials`` of gradients of each table, each a vector with a record
+        per beat, and of headers: int64."""
+        size = self.vector_bytes + _WORD * -(-self.vector_bytes // BEAT_BYTES)
+        return partials * size + self._headers(partials * size)
+
+    def gradient_bytes(self, bags: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """Return the bytes of the ``bags`` of each table with their gradients, and of headers:
+        int64. ``words``: of the bags, without gradients."""
+        size = _WORD * words + bags * self.vector_bytes
+        if not self.words:
+            return size
+        # A bag does not cross packets.
+        fit = np.maximum(1, self.words * _WORD * bags // np.maximum(size, 1))
+        return size + -(-bags // fit) * BEAT_BYTES
+
+    def _headers(self, size: np.ndarray) -> np.ndarray:
+        return size // (self.words * _WORD) * BEAT_BYTES if self.words else np.zeros_like(size)
+
     def header_bytes(self, vectors: np.ndarray, words: np.ndarray) -> np.ndarray:
         """Return the bytes of headers and of unused tags in full packets with ``vectors`` and
         ``words`` words of lookups or bags: int64."""
@@ -81,6 +104,8 @@ class PoolBytes:
     requester_bytes, owner_bytes: payload if the table pools there: records, words, tags, vectors.
     requester_headers, owner_headers: headers of full packets and unused tags; 0 where the `Wire`
         leaves them out.
+    requester_gradients, owner_gradients: gradients with headers if the table pools there; 0 in
+        inference.
     """
 
     missed_rows: np.ndarray
@@ -88,26 +113,32 @@ class PoolBytes:
     owner_bytes: np.ndarray
     requester_headers: np.ndarray
     owner_headers: np.ndarray
+    requester_gradients: np.ndarray
+    owner_gradients: np.ndarray
 
     @classmethod
-    def of(cls, wire: Wire, bags: np.ndarray, words: np.ndarray,
-           missed_rows: np.ndarray) -> "PoolBytes":
-        """Return the bytes of tables with foreign ``bags`` of ``words`` words."""
+    def of(cls, wire: Wire, bags: np.ndarray, words: np.ndarray, missed_rows: np.ndarray,
+           partials: np.ndarray | None = None) -> "PoolBytes":
+        """Return the bytes of tables with foreign ``bags`` of ``words`` words; ``partials``: see
+        `ForeignBags`, None in inference."""
+        none = np.zeros_like(bags)
         return cls(missed_rows, wire.requester_bytes(missed_rows), wire.owner_bytes(bags, words),
-                   wire.header_bytes(missed_rows, missed_rows), wire.header_bytes(bags, words))
+                   wire.header_bytes(missed_rows, missed_rows), wire.header_bytes(bags, words),
+                   *((none, none) if partials is None else
+                     (wire.partial_bytes(partials), wire.gradient_bytes(bags, words))))
 
     @property
     def at_requester(self) -> np.ndarray:
-        """Bytes with headers, pooled at the requester: int64 ``[tables]``."""
-        return self.requester_bytes + self.requester_headers
+        """All bytes, pooled at the requester: int64 ``[tables]``."""
+        return self.requester_bytes + self.requester_headers + self.requester_gradients
 
     @property
     def at_owner(self) -> np.ndarray:
-        """Bytes with headers, pooled at the owner: int64 ``[tables]``."""
-        return self.owner_bytes + self.owner_headers
+        """All bytes, pooled at the owner: int64 ``[tables]``."""
+        return self.owner_bytes + self.owner_headers + self.owner_gradients
 
     def chosen(self, pools: Sequence[PoolPlace]) -> np.ndarray:
-        """Return the bytes with headers of each table at its pool place: int64 ``[tables]``."""
+        """Return all bytes of each table at its pool place: int64 ``[tables]``."""
         return np.where(np.array(pools) == PoolPlace.OWNER, self.at_owner, self.at_requester)
 
 
@@ -121,34 +152,52 @@ class ForeignBags:
     ----------
     plan: owners of the rows.
     mini_batches: samples of each mini-batch, over all nodes.
+    repeats: repeated bags that are not sent, one of `host.batching.repeats.REPEATS`; they count as
+        empty.
+    reducer: NICs that sum the gradients of rows, in training; None in inference.
 
     Members, int64 ``[tables]`` and sums over all shares of all mini-batches; a share is the part of
     a mini-batch of one node
     -------
-    bags: bags with a foreign row; empty bags are never foreign.
-    keys: foreign keys.
+    bags: bags with a foreign row; empty bags are never foreign. node_bags: of each requester,
+        ``[nodes, tables]``.
+    keys: foreign keys. node_keys: of each requester.
     rows: distinct foreign rows per share and mini-batch.
     words: words of the foreign bags, heads included, if they pool at their owner.
     longest: keys of the longest bag, foreign or not.
+    partials: partial sums of gradients to other nodes if all tables pool at the requester; None
+        without a ``reducer``.
 
     ``samples``: samples of the mini-batches.
     """
 
-    def __init__(self, plan: ShardPlan, mini_batches: Iterable[Samples] = ()):
+    def __init__(self, plan: ShardPlan, mini_batches: Iterable[Samples] = (),
+                 repeats: str = REPEATS[0], reducer: NicConfig | None = None):
         tables = len(plan.tables)
-        self.plan = plan
+        self.plan, self._repeats, self._reducer = plan, repeats, reducer
+        self.partials = None if reducer is None else np.zeros(tables, np.int64)
         self.samples = 0
-        self.bags, self.keys, self.rows, self.words, self.longest = (
-            np.zeros(tables, np.int64) for _ in range(5))
+        self.rows, self.words, self.longest = (np.zeros(tables, np.int64) for _ in range(3))
+        self.node_bags, self.node_keys = (
+            np.zeros((plan.nodes, tables), np.int64) for _ in range(2))
         self._wide = np.array([table.rows > NARROW_ROWS for table in plan.tables], np.int64)
         self._held: list[tuple[np.ndarray, np.ndarray]] = []
         for batch in mini_batches:
             self.add(batch)
 
+    @property
+    def bags(self) -> np.ndarray:
+        return self.node_bags.sum(axis=0)
+
+    @property
+    def keys(self) -> np.ndarray:
+        return self.node_keys.sum(axis=0)
+
     def add(self, batch: Samples) -> None:
         """Add a mini-batch."""
         self.samples += len(batch)
         nodes, tables = self.plan.nodes, len(self.plan.tables)
+        batch = sent_bags(batch, nodes, self._repeats)
         lengths = batch.bag_lengths.astype(np.int64)
         np.maximum(self.longest, lengths.max(axis=0, initial=0), out=self.longest)
         requester = batch.requesters(nodes)
@@ -158,16 +207,21 @@ class ForeignBags:
         if len(foreign):
             bag[full] = np.logical_or.reduceat(foreign, batch.bag_offsets[:-1][full])
         bag = bag.reshape(lengths.shape)
-        self.bags += bag.sum(axis=0)
+        bounds = np.cumsum((0, *share_sizes(len(batch), nodes)))
+        self.node_bags += [bag[first:end].sum(axis=0) for first, end in pairwise(bounds)]
         self.words += np.where(bag, 1 + words_of(lengths, self._wide, self.plan.weighted),
                                0).sum(axis=0)
-        self.keys += np.bincount(batch.tables[foreign], minlength=tables)
+        self.node_keys += np.bincount(
+            requester[foreign] * tables + batch.tables[foreign],
+            minlength=nodes * tables).reshape(nodes, tables)
         node, key = requester[foreign].astype(np.uint8), batch.keys[foreign]
         # Sorting is several times faster than numpy.unique.
         every = np.sort(node.astype(np.int64) << _KEY_BITS | key)
         distinct = every[np.diff(every, prepend=-1) > 0]
         self.rows += np.bincount(_table(distinct), minlength=tables)
         self._held.append((node, key))
+        if self._reducer is not None and self.partials is not None:
+            self.partials += reduction(batch, self.plan, self._reducer).foreign
 
     def missed_rows(self, looked_up: np.ndarray, sets: int, ways: int) -> np.ndarray:
         """Return the foreign rows of each table that LRU remote caches miss: int64 ``[tables]``.
@@ -181,15 +235,31 @@ class ForeignBags:
 
     def missed_by(self, caches: LruCaches, looked_up: np.ndarray) -> np.ndarray:
         """Return :meth:`missed_rows` of ``caches``, which keep their rows."""
-        found = np.zeros(len(self.keys), np.int64)
+        found = np.zeros(len(looked_up), np.int64)
+        for _, table, _ in self._missed(caches, looked_up):
+            found += np.bincount(table, minlength=len(found))
+        return found
+
+    def missed_pairs(self, looked_up: np.ndarray, sets: int, ways: int) -> np.ndarray:
+        """Return :meth:`missed_rows` of each pair of nodes: int64 ``[requester, owner, tables]``.
+        """
+        nodes, tables = self.plan.nodes, len(looked_up)
+        found = np.zeros(nodes * nodes * tables, np.int64)
+        for node, table, row in self._missed(LruCaches(sets, ways, nodes), looked_up):
+            owner = self.plan.owner_of(table, row, node)
+            found += np.bincount((node * nodes + owner) * tables + table, minlength=len(found))
+        return found.reshape(nodes, nodes, tables)
+
+    def _missed(self, caches: LruCaches, looked_up: np.ndarray,
+                ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield requester, table and row of the keys that ``caches`` miss, by mini-batch."""
         for node, key in self._held:
             table = _table(key)
             entered = looked_up[table]
             node, key, table = node[entered].astype(np.int64), key[entered], table[entered]
-            hashes = key_hash(table, key & ((1 << KEY_ROW_BITS) - 1))
-            missed = ~caches.access(node, hashes, key)
-            found += np.bincount(table[missed], minlength=len(found))
-        return found
+            row = key & ((1 << KEY_ROW_BITS) - 1)
+            missed = ~caches.access(node, key_hash(table, row), key)
+            yield node[missed], table[missed], row[missed]
 
     def bytes_of(self, wire: Wire, pools: Sequence[PoolPlace], sets: int, ways: int) -> PoolBytes:
         """Return the bytes of each table with its place in ``pools``.
@@ -201,7 +271,7 @@ class ForeignBags:
         if owner.any():
             every = self.missed_rows(np.ones(len(owner), bool), sets, ways)
             missed = np.where(owner, every, missed)
-        return PoolBytes.of(wire, self.bags, self.words, missed)
+        return PoolBytes.of(wire, self.bags, self.words, missed, self.partials)
 
 
 def _table(keys: np.ndarray) -> np.ndarray:
@@ -211,7 +281,8 @@ def _table(keys: np.ndarray) -> np.ndarray:
 
 def choose_pools(foreign: ForeignBags, wire: Wire, obstacles: Sequence[str | None],
                  sets: int, ways: int, needed: np.ndarray | None = None) -> list[PoolPlace]:
-    """Return the pool place of each table that needs the fewest network bytes, headers included.
+    """Return the pool place of each table that needs the fewest network bytes, headers and, in
+    training, gradients included.
 
     At first all tables pool at the requester. Then tables that need fewer bytes at the owner move
     there, and the caches are computed again for the remaining tables, until no table moves. Fewer
@@ -223,13 +294,11 @@ def choose_pools(foreign: ForeignBags, wire: Wire, obstacles: Sequence[str | Non
     needed: tables that pool at their owner for any bytes, bool ``[tables]``; None for no table.
     """
     free = np.array([obstacle is None for obstacle in obstacles])
-    at_owner = wire.owner_bytes(foreign.bags, foreign.words) + wire.header_bytes(
-        foreign.bags, foreign.words)
     owner = np.zeros(len(free), bool) if needed is None else needed & free
     while True:
         missed = foreign.missed_rows(~owner, sets, ways)
-        at_requester = wire.requester_bytes(missed) + wire.header_bytes(missed, missed)
-        moved = free & ~owner & (at_owner < at_requester)
+        costs = PoolBytes.of(wire, foreign.bags, foreign.words, missed, foreign.partials)
+        moved = free & ~owner & (costs.at_owner < costs.at_requester)
         if not moved.any():
             return [PoolPlace.OWNER if place else PoolPlace.REQUESTER for place in owner]
         owner |= moved

@@ -9,13 +9,14 @@ from host.systems.delivery import Delivery, delivery_of
 from host.systems.devices import NETWORK, Devices
 from host.systems.en import en, ring_of
 from host.systems.en_tuning import DELIVER, EnTuning, en_variants
-from host.systems.nic_times import NicTimes
+from host.systems.nic_times import NicTimes, OwnerUpdates
 from host.systems.options import (
     BAG_PACES,
     COPIED_ROWS,
     PACES,
     POOLS,
     THREADS,
+    UPDATES,
     HostTuning,
     NicTuning,
     StepOptions,
@@ -38,9 +39,10 @@ from host.systems.way import Way
 from host.systems.workload import Workload, workload_of
 
 __all__ = ["BAG_PACES", "COPIED_ROWS", "DELIVER", "NETWORK", "PACES", "PHASES", "POOLS", "THREADS",
-           "WIRES", "Delivery", "Devices", "EnTuning", "HostTuning", "NicTimes", "NicTuning",
-           "Part", "Schedule", "Stage", "Step", "StepOptions", "Tally", "Tuning", "Variants", "Way",
-           "Workload", "all_on_nic", "best", "bl_paper", "bl_tuned", "breakdown", "busy_us",
-           "cpu_mpi", "delivery_of", "en", "en_variants", "every", "fixed_of", "host_variants",
-           "in_graphs", "in_one_graph", "named_of", "near", "open_variants", "ring_of", "schedule",
-           "smartnic", "start_of", "steady_us", "tuning_variants", "workload_of"]
+           "UPDATES", "WIRES", "Delivery", "Devices", "EnTuning", "HostTuning", "NicTimes",
+           "NicTuning", "OwnerUpdates", "Part", "Schedule", "Stage", "Step", "StepOptions", "Tally",
+           "Tuning", "Variants", "Way", "Workload", "all_on_nic", "best", "bl_paper", "bl_tuned",
+           "breakdown", "busy_us", "cpu_mpi", "delivery_of", "en", "en_variants", "every",
+           "fixed_of", "host_variants", "in_graphs", "in_one_graph", "named_of", "near",
+           "open_variants", "ring_of", "schedule", "smartnic", "start_of", "steady_us",
+           "tuning_variants", "workload_of"]

@@ -10,6 +10,7 @@ from host.systems.options import (
     PACES,
     POOLS,
     THREADS,
+    UPDATES,
     HostTuning,
     Variants,
     check_pool,
@@ -39,11 +40,14 @@ class EnTuning(HostTuning):
     pace_us: least microseconds from a launch of gathers by the NIC's driver to the next; fewer
         gathers leave more of the GPU to other kernels. 0 launches as soon as the driver's thread is
         free. Inference only.
+    patient: packets of lookups and vectors between NICs wait for a round trip of the network to be
+        full, which takes fewer headers; otherwise the NIC's timeouts apply. Inference only.
     deliver: one of `DELIVER`. Training requires vectors, so it excludes ``interaction``.
     copied_rows: every GPU copies each table of at most this many rows, and the NIC never sees its
         keys. Inference only; excludes ``interaction``.
     pool: node that pools the bags of a table, one of `POOLS`; ``auto`` chooses for each table.
-        Inference only. A launched kernel pools the bags, so that ``ring`` is excluded.
+        A launched kernel pools the bags, so that ``ring`` is excluded.
+    update: place that updates the rows of these tables in training, one of `UPDATES`.
     bags_once: equal bags of a table in consecutive samples of a share are sent, delivered and
         pooled once, as in ``bl-tuned``: the GPU copies the vector to each of the bags, by an index
         per bag. Inference only; excludes ``interaction``.
@@ -62,9 +66,11 @@ class EnTuning(HostTuning):
     reads: bool = False
     completion: bool = True
     pace_us: int = 0
+    patient: bool = False
     deliver: str = "unique"
     copied_rows: int = 0
     pool: str = POOLS[0]
+    update: str = UPDATES[0]
     bags_once: bool = False
     merge: bool = True
     queues: bool = False
@@ -77,6 +83,8 @@ class EnTuning(HostTuning):
         if self.deliver not in DELIVER:
             raise ValueError(f"deliver must be one of {', '.join(DELIVER)}, not {self.deliver!r}")
         check_pool(self.pool)
+        if self.update not in UPDATES:
+            raise ValueError(f"update must be one of {', '.join(UPDATES)}, not {self.update!r}")
         for name in ("copied_rows", "pace_us"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)!r}")
@@ -84,10 +92,11 @@ class EnTuning(HostTuning):
     def possible(self, training: bool = False) -> bool:
         """Return whether the options are consistent and not equivalent to another tuning."""
         return not ((self.deliver == "interaction" and (training or self.copied_rows > 0))
-                    or (training and (self.copied_rows > 0 or self.relaunch))
+                    or (training and (self.copied_rows > 0 or self.relaunch or self.patient))
                     or (self.bags_once and (training or self.deliver == "interaction"))
                     or (self.ring and self.reads)
-                    or (self.pool != POOLS[0] and (training or self.ring))
+                    or (self.pool != POOLS[0] and self.ring)
+                    or (self.update != UPDATES[0] and (not training or self.pool == POOLS[0]))
                     or (self.pace_us > 0 and (training or not self.driven))
                     or (self.threads > 1 and self.driven)
                     or (self.communicators > 1 and not training)
@@ -112,8 +121,8 @@ def en_variants(training: bool, key_bytes: int = KEY_BYTES[0],
                 threads: int = THREADS, pools: Sequence[str] = POOLS[:1],
                 repeats: bool = False) -> tuple[Variants, ...]:
     """Return the alternatives that EN searches: the read path with the place of pooling,
-    ``pace_us``, ``deliver``, ``bags_once``, ``copied_rows`` and the options of every system. Other
-    members keep their defaults.
+    ``pace_us``, ``deliver``, ``update``, ``bags_once``, ``copied_rows`` and the options of every
+    system. Other members keep their defaults.
 
     key_bytes: bytes of a key. copied_rows: limits on the rows of copied tables.
     threads: most threads that call. pools: of `POOLS`. repeats: whether bags repeat.
@@ -124,6 +133,8 @@ def en_variants(training: bool, key_bytes: int = KEY_BYTES[0],
             tuple({"pace_us": pace} for pace in ((0,) if training else (0, *PACES, *(
                 BAG_PACES if any(pool != POOLS[0] for pool in pools) else ())))),
             tuple({"deliver": deliver} for deliver in DELIVER),
+            tuple({"update": place} for place in (UPDATES if training and any(
+                pool != POOLS[0] for pool in pools) else UPDATES[:1])),
             tuple({"bags_once": once} for once in ((False, True) if repeats and not training
                                                    else (False,))),
             tuple({"copied_rows": rows} for rows in (copied_rows[:1] if training else copied_rows)),

@@ -2,8 +2,46 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-__all__ = ["NicTimes"]
+from host.devices.operation import Operation
+from host.systems.devices import Devices
+from host.systems.workload import Workload
+
+__all__ = ["NicTimes", "OwnerUpdates"]
+
+
+@dataclass(frozen=True)
+class OwnerUpdates:
+    """Updates, by the GPUs of their owners, of the rows of tables that pool there.
+
+    Members
+    -------
+    held_us: time in which bags with gradients occupy the busiest NIC.
+    bags_us: time from gradients in GPU memory to the last bag in GPU memory of its owner.
+    told_us: time from the last row written until all hosts are notified.
+    read, written: bytes that the busiest NIC reads from its GPU, and writes to it.
+    link_us: use of the busiest network link.
+    kernels: the kernel of the slowest GPU that sums the gradients and updates the rows.
+    """
+
+    held_us: float
+    bags_us: float
+    told_us: float
+    read: float
+    written: float
+    link_us: float
+    kernels: tuple[Operation, ...]
+
+    def alone_us(self, d: Devices) -> float:
+        """Return the microseconds from gradients in GPU memory until all hosts are notified."""
+        return self.bags_us + self.call_us(d) + d.gpu.gpu.launch_us + self.told_us + sum(
+            each.operators * d.gpu.kernels(each).us for each in self.kernels)
+
+    def call_us(self, d: Devices) -> float:
+        """Return the time of the driver's thread: a call for a graph, or for each operator."""
+        calls = 1 if d.software.graphs else sum(each.operators for each in self.kernels)
+        return calls * d.software.launch_call_us
 
 
 @dataclass(frozen=True)
@@ -32,6 +70,8 @@ class NicTimes:
     update_us: in training, time from the last node's gradients to the last row written.
     update_launches: kernels of this time that read and write rows on the busiest GPU.
     updated, missed: rows of the busiest owner that these kernels write, and read.
+    reduced: mini-batch of the tables whose gradients NICs sum; None for all tables.
+    owner_updates: updates of the other tables, by GPUs; None if there are none.
     """
 
     phases: Mapping[str, float] = field(default_factory=dict)
@@ -51,6 +91,8 @@ class NicTimes:
     updated: float = 0.0
     missed: float = 0.0
     interaction_us: float = 0.0
+    reduced: Workload | None = None
+    owner_updates: OwnerUpdates | None = None
 
     @property
     def service_us(self) -> float:
@@ -66,6 +108,10 @@ class NicTimes:
         """
         alone = self.service_us
         longer = min(by, 1 + (by - 1) * self.interval_us / alone) if alone else by
-        return NicTimes(**{
-            name: {phase: longer * us for phase, us in value.items()} if name == "phases"
-            else by * value for name, value in vars(self).items()})
+
+        def multiplied(value: Any) -> Any:
+            if isinstance(value, Mapping):
+                return {phase: longer * us for phase, us in value.items()}
+            return None if value is None else by * value
+
+        return NicTimes(**{name: multiplied(value) for name, value in vars(self).items()})

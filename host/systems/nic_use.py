@@ -9,7 +9,7 @@ from host.devices.cost import Cost
 from host.devices.embedding_work import gather
 from host.systems.charge import charge
 from host.systems.devices import Devices
-from host.systems.nic_times import NicTimes
+from host.systems.nic_times import NicTimes, OwnerUpdates
 from host.systems.program import Work
 from host.systems.stage import Part, Step
 from host.systems.tables import vector_bytes
@@ -79,18 +79,49 @@ class NicUse:
         return after
 
     def update(self, told: Sequence[int]) -> tuple[int, ...]:
-        """Add the NICs' row update: fetch, reduce, exchange and apply gradients."""
-        nic, w, size = self._nic, self._w, vector_bytes(self._w)
-        moving = min(nic.update_us, link_us(self._d, w, w.requested))
+        """Add the NICs' row update: fetch, reduce, exchange and apply gradients.
+
+        Bags with gradients precede: GPUs update their rows.
+        """
+        nic, w, size = self._nic, self._nic.reduced or self._w, vector_bytes(self._w)
+        after, ends, us = tuple(told), (), nic.update_us
+        if nic.owner_updates is not None:
+            after, ends = self._owner_updates(told, nic.owner_updates)
+            us = max(0.0, us - nic.owner_updates.held_us)
+        if nic.reduced is not None and not nic.update_us:
+            return ends
+        moving = min(us, link_us(self._d, w, w.requested))
         rows = charge(self._step, "rows", "backward_all_to_all",
-                      Cost(nic.update_us, 0.0, {"nic": nic.update_us, "link": moving}), told)
+                      Cost(us, 0.0, {"nic": us, "link": moving}), after)
         kernels, moved = nic.update_launches, nic.updated + nic.missed
         gradients = size * w.bags.sum(axis=1) + LIST_RECORD * w.lookups.sum(axis=1)
         return (rows, self._step.add("row updates", "overhead", *self._gathers(
-            nic.update_us, kernels, moved), after=told), *self._beside(
-            told, 0.0 if self._resident else kernels, kernels,
+            us, kernels, moved), after=after), *self._beside(
+            after, 0.0 if self._resident else kernels, kernels,
             (size + LIST_RECORD) * nic.updated + LIST_RECORD * nic.missed,
-            float(gradients.max()) + size * nic.missed))
+            float(gradients.max()) + size * nic.missed), *ends)
+
+    def _owner_updates(self, told: Sequence[int],
+                       gpus: OwnerUpdates) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Add the updates by GPUs; return the stage at which the bags have left the NIC, and the
+        last stages.
+
+        The NIC's driver launches the kernel when all bags have arrived.
+        """
+        step, d, phase, name = self._step, self._d, "backward_all_to_all", "bags with gradients"
+        moving = min(gpus.held_us, gpus.link_us)
+        sent = charge(step, name, phase, Cost(
+            gpus.held_us, 0.0, {"nic": gpus.held_us, "link": moving}), told)
+        there = step.add(name, phase, gpus.bags_us - gpus.held_us, after=(sent,))
+        at = step.add("row update", "overhead", gpus.call_us(d), "driver", after=(there,))
+        at = step.add("row update", "overhead", d.gpu.gpu.launch_us, after=(at,))
+        for operation in gpus.kernels:
+            each = d.gpu.kernels(operation)
+            at = step.add("row update", phase, operation.operators * each.us,
+                          Part("gpu", each.share), Part("gpu_memory", each.memory_share),
+                          after=(at,))
+        end = step.add("rows are written", "overhead", gpus.told_us, after=(at,))
+        return (sent,), (end, *self._beside(told, 0.0, 0.0, gpus.written, gpus.read))
 
     def _gathers(self, us: float, kernels: float, rows: float,
                  reads: bool = False) -> tuple[float, *tuple[Part, ...]]:

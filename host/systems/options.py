@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from gen.base.numbers import integer
 from host.systems.devices import Devices
 
-__all__ = ["BAG_PACES", "COPIED_ROWS", "KEY_BYTES", "PACES", "POOLS", "THREADS", "HostTuning",
-           "NicTuning", "StepOptions", "Variants", "check_pool", "every", "fixed_of",
+__all__ = ["BAG_PACES", "COPIED_ROWS", "KEY_BYTES", "PACES", "POOLS", "THREADS", "UPDATES",
+           "HostTuning", "NicTuning", "StepOptions", "Variants", "check_pool", "every", "fixed_of",
            "host_variants", "named_of", "near", "open_variants", "start_of"]
 
 _T = TypeVar("_T", bound="HostTuning")
@@ -24,6 +24,10 @@ KEY_BYTES = (8, 4)
 POOLS = ("requester", "owner", "auto")
 """Nodes that pool the bags of a table in a system with NICs; ``owner`` applies to every table that
 can pool at its owner, ``auto`` to each table with fewer bytes on the network."""
+
+UPDATES = ("gpu", "nic")
+"""Places that sum the gradients of tables that pool at their owner, and update their rows: the GPU,
+or the NIC, of the owner."""
 
 THREADS = 2
 """Host threads of a system at most, with the thread of the NIC's driver."""

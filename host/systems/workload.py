@@ -115,12 +115,12 @@ def of_workload(function: Callable[Concatenate[Workload, _P], _R]) -> Callable[
     return kept
 
 
-def workload_of(samples: Samples, model: Model, plan: ShardPlan,
-                tally: Tally | None = None) -> Workload:
+def workload_of(samples: Samples, model: Model, plan: ShardPlan, tally: Tally | None = None,
+                counted: np.ndarray | None = None) -> Workload:
     """Return the counts of a mini-batch whose samples are split over the nodes of ``plan``.
 
     ``tally``: its counts by table, which all plans with the same number of nodes share; by default
-    it is counted here.
+    it is counted here. ``counted``: tables that count, bool ``[tables]``; None for all tables.
     """
     tally = tally or Tally(samples, plan.nodes)
     shares = np.array(share_sizes(len(samples), plan.nodes))
@@ -138,12 +138,14 @@ def workload_of(samples: Samples, model: Model, plan: ShardPlan,
             (spread.pairs("new_keys"), spread.pairs("new_bags"), new) if (new < bags).any()
             else None)
 
-    found = part(np.ones(model.tables, bool))
+    counted = np.ones(model.tables, bool) if counted is None else counted
+    found = part(counted)
     dimensions = np.array(model.table_dimensions)
     if len(set(model.table_dimensions)) == 1:
         return found
-    return replace(found, by_dimension=tuple((int(dimension), part(dimensions == dimension))
-                                             for dimension in np.unique(dimensions)))
+    return replace(found, by_dimension=tuple(
+        (int(dimension), part(counted & (dimensions == dimension)))
+        for dimension in np.unique(dimensions)))
 
 
 class _Spread:

@@ -14,9 +14,10 @@ from rtl.bags.sender import BagSender
 from rtl.bags.splitter import SegmentSplit
 from rtl.bags.store import SegmentStore
 from rtl.bags.unpacker import BagUnpacker
+from rtl.bags.word_ring import WordRing
 from rtl.bags.word_store import WordStore
 
 __all__ = ["BagCheck", "BagCredit", "BagCreditReturn", "BagGradients", "BagLanding", "BagPackager",
            "BagPool", "BagReceiver", "BagSender", "BagUnpacker", "BufferedLostBags",
            "GradientLists", "LostBags", "OwnerPlaces", "RowBounds", "SegmentSplit", "SegmentStore",
-           "WordStore"]
+           "WordRing", "WordStore"]

@@ -71,7 +71,8 @@ class BagCheck(wiring.Component):
     In training, bags of gradients pass too. They get no answer. A bag of gradients is dropped if
     its step is not open (``bad_step``). Another instance, ``outward``, checks the bags of gradients
     of the host: it passes only those for other owners. The reason of any other bag is
-    ``bad_owner``, or ``bad_length`` without a gradient.
+    ``bad_owner``, or ``bad_length`` without a gradient. A bag with a gradient and weights is
+    dropped as ``bad_length``.
 
     Parameters
     ----------
@@ -162,9 +163,10 @@ class BagCheck(wiring.Component):
         return m
 
     def _stray(self, item: data.View) -> Value:
-        """Return whether a bag has a gradient where it may have none, or the reverse."""
+        """Return whether a bag has a gradient and weights, or misses its gradient."""
         head = data.View(GradientHead, item.record)
-        return ~head.gradient if self._outward else head.gradient & head.weighted
+        weights = head.gradient & head.weighted
+        return ~head.gradient | weights if self._outward else weights
 
     def _judge(self, m: Module, split: OwnerSplit, bad_row: Value, queue: CreditQueue) -> None:
         """Put the segments that leave ``split`` into ``queue``."""
@@ -229,7 +231,7 @@ class BagCheck(wiring.Component):
                   for name, reason in zip(self._reasons, reasons, strict=True)}
         events["bad_length"] |= abort
         if self._outward:
-            self._tell(m, events, item)
+            self._tell(m, events, item, take, abort)
         count(m, self.counters, bags=good, keys=Mux(good, item.keys, 0), **events)
         quiet = ~self.freed.valid & ~self.passed.valid & ~self.refused.valid
         if self._trains:
@@ -252,10 +254,12 @@ class BagCheck(wiring.Component):
             m.d.sync += self.arrived.valid.eq(0)
         return late, full
 
-    def _tell(self, m: Module, events: dict[str, Value], item) -> None:
+    def _tell(self, m: Module, events: dict[str, Value], item, take: Value, abort: Value) -> None:
         """Report the fault of a dropped bag."""
-        status = C(0, 8)
+        status, step = C(0, 8), Signal(STEP_BITS, reset_less=True)
+        with m.If(take):
+            m.d.sync += step.eq(item.owned.step)
         for name, reason in _STATUS.items():
             status = status | Mux(events[name], reason, 0)
         m.d.sync += [self.fault.valid.eq(Cat(events.values()).any()), self.fault.status.eq(status),
-                     self.fault.step.eq(item.owned.step)]
+                     self.fault.step.eq(Mux(abort, step, item.owned.step))]

@@ -65,10 +65,15 @@ class BagCreditReturn(wiring.Component):
         queued = Signal(self._nodes)
         address, swept = sweep(m, self._nodes)
         come, quarter, due, record = Signal(), Signal(CREDIT_BITS), Signal(), Signal(StepRecord)
+        # The credit of a record that leaves does not contain the beat of the same cycle.
+        leaves, waits = Signal(), Signal()
         m.d.sync += quarter.eq(Mux(self.window < 8, 1, self.window >> 2))
         m.d.comb += [
             come.eq(self.freed.valid & self.counted),
-            due.eq((owed.read_data + 1 >= quarter) & ~queued.bit_select(self.freed.node, 1)),
+            leaves.eq(self.o.valid & self.o.ready),
+            waits.eq(queued.bit_select(self.freed.node, 1)
+                     & ~(leaves & (queue.o.payload == self.freed.node))),
+            due.eq((owed.read_data + 1 >= quarter) & ~waits),
             owed.read_en.eq(1), owed.read_addr.eq(self.freed.node),
             owed.write_en.eq(come | ~swept), owed.write_addr.eq(Mux(
                 swept, self.freed.node, address)),
@@ -80,11 +85,11 @@ class BagCreditReturn(wiring.Component):
             self.o.payload.destination.eq(queue.o.payload), self.o.payload.step.eq(self.step),
             self.o.payload.record.eq(record), self.idle.eq(swept & queue.idle),
         ]
+        with m.If(leaves):
+            m.d.sync += queued.bit_select(queue.o.payload, 1).eq(0)
         with m.If(queue.i.valid):
             m.d.sync += queued.bit_select(self.freed.node, 1).eq(1)
-        with m.If(self.o.valid & self.o.ready):
-            m.d.sync += queued.bit_select(queue.o.payload, 1).eq(0)
-        count(m, self.counters, credits=self.o.valid & self.o.ready)
+        count(m, self.counters, credits=leaves)
         return m
 
 

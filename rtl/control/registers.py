@@ -29,6 +29,8 @@ TABLE_WORDS = 5
 
 _OF_BAGS = ("owner_bags", "bag_segments", "owner_bag_beats")
 """Fields of a configuration that have registers only with owner pooling."""
+_OF_REPEATS = ("repeat_words", "repeat_vectors")
+"""The same with the comparison of bags."""
 
 _ACCESS = {"ro": "read", "rw": "read and write", "wo": "write"}
 
@@ -139,7 +141,8 @@ def _configuration(config: NicConfig):
     """Yield name, value and description of each size, then of the policy, by its number."""
     for field in fields(config):
         value = getattr(config, field.name)
-        if field.name in _OF_BAGS and not config.owner_bags:
+        if (field.name in _OF_BAGS and not config.owner_bags) or (
+                field.name in _OF_REPEATS and not config.repeat_positions):
             continue
         if isinstance(value, int):
             yield field.name, int(value), f"{field.name} of this configuration"

@@ -121,6 +121,10 @@ def _bag_controls(config: NicConfig):
     yield "bag_batch", 16, 64, 1, 0xFFFF, "bags per list to the host"
     yield ("pooling_by_table", 1, 0, 0, 1,
            "1: the bags of each table pool to their mean or sum, by its descriptor")
+    if config.repeat_positions:
+        yield ("repeats_enable", 1, 0, 0, 1,
+               "1: a bag that pools at its owner and repeats that of the previous sample is not "
+               "looked up")
 
 
 def _link_controls(config: NicConfig):

@@ -54,7 +54,8 @@ class ShareDelivery(Gateable, wiring.Component):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
         self._finder = UniqueFinder(config) if config.unique_keys else None
-        self._slot = slot = slot_layout(True) if config.owner_bags else Slot
+        self._slot = slot = (
+            slot_layout(True, config.repeat_positions) if config.owner_bags else Slot)
         super().__init__({
             "i": In(stream.Signature(slot)), "o": Out(stream.Signature(slot)),
             "shares": Out(stream.Signature(slot)),

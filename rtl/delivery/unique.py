@@ -8,11 +8,20 @@ from amaranth.utils import ceil_log2
 from rtl.cache.policies import policy_of
 from rtl.config import NicConfig
 from rtl.delivery.layouts import SlotIndex
-from rtl.formats import EMPTY_INDEX, INDEX_BITS, NO_INDEX, ROW_BITS, STEP_BITS, Key, RecordKind
+from rtl.formats import (
+    EMPTY_INDEX,
+    INDEX_BITS,
+    NO_INDEX,
+    ROW_BITS,
+    STEP_BITS,
+    Key,
+    RecordKind,
+    repeat_fields,
+)
 from rtl.keys.hashing import hash_bits
 from rtl.keys.one_hot import any_of
 from rtl.keys.set_loop import SetLoop
-from rtl.memory import report_swept
+from rtl.memory import Ram, report_swept
 from rtl.monitor.counters import CounterLayout, count
 from rtl.query.checker import Slot, slot_layout
 from rtl.stream import CreditQueue, SkidBuffer, StreamFIFO
@@ -52,7 +61,8 @@ class UniqueFinder(wiring.Component):
     ``unique`` exceeds the number of distinct keys by at most ``retired_early``.
 
     **Bags** that pool at their owner (with ``config.owner_bags``) are not looked up: each passes
-    and gets the next index, counted in ``unique``.
+    and gets the next index, counted in ``unique``. A slot with ``repeat``
+    (:class:`rtl.query.BagRepeats`) does not pass, and gets the index of the bag that it repeats.
 
     **Indices** have 16 bits. EMPTY slots have 0xFFFF. A key that appears first when all 65,534
     indices are used passes; it and its repeats have 0xFFFE, counted in ``no_index``. A share of at
@@ -96,8 +106,10 @@ class UniqueFinder(wiring.Component):
         self._ways, self._sets = config.unique_ways, config.unique_keys // config.unique_ways
         # The key as it is compared and stored.
         self._key_bits = ROW_BITS + ceil_log2(config.tables)
-        self._slot = slot_layout(True) if config.owner_bags else Slot
+        self._positions = config.repeat_positions
+        self._slot = slot_layout(True, self._positions) if config.owner_bags else Slot
         self._bag = {"bag": 1} if config.owner_bags else {}
+        self._bag |= repeat_fields(self._positions)
         super().__init__({
             "i": In(stream.Signature(self._slot)), "o": Out(stream.Signature(self._slot)),
             "indices": Out(stream.Signature(SlotIndex)),
@@ -129,6 +141,9 @@ class UniqueFinder(wiring.Component):
             index.empty.eq(slot.kind == RecordKind.EMPTY), index.ends.eq(slot.ends),
             self.idle.eq(words.idle & told.idle & ~sweeping),
         ]
+        if self._positions:
+            with m.If(slot.repeat):
+                m.d.comb += index.empty.eq(0)
         none = Signal()
         m.d.sync += none.eq(told.i.valid & told.i.ready & (found.index == NO_INDEX))
         count(m, self.counters, slots=self.i.valid & self.i.ready, no_index=none,
@@ -159,8 +174,8 @@ class UniqueFinder(wiring.Component):
             front.i.payload.ends.eq(slot.ends),
             front.i.payload.begins.eq(fresh | (slot.step != step)),
         ]
-        if self._bag:
-            m.d.comb += front.i.payload.bag.eq(slot.bag)
+        for name in self._bag:
+            m.d.comb += front.i.payload[name].eq(slot[name])
         m.d.sync += [fresh.eq(Mux(taken, slot.ends, fresh)), enable.eq(self.enable)]
         with m.If(taken):
             m.d.sync += step.eq(slot.step)
@@ -172,7 +187,8 @@ class UniqueFinder(wiring.Component):
         looks = enable & ~here.empty
         if self._bag:
             looks &= ~here.bag
-            m.d.comb += loop.i.context.bag.eq(here.bag)
+        for name in self._bag:
+            m.d.comb += loop.i.context[name].eq(here[name])
         m.d.comb += [
             waits.eq(here.begins & final), swept.eq(sweeping & (address == sets - 1)),
             front.o.ready.eq(queue.free & ~sweeping & ~waits),
@@ -221,6 +237,10 @@ class UniqueFinder(wiring.Component):
             found.goes.eq(first | o.context.ends | ~o.context.told),
             found.told.eq(o.context.told),
         ]
+        if self._positions:
+            remembered = self._remembered(m, o, index)
+            with m.If(o.context.repeat):
+                m.d.comb += found.index.eq(remembered)
         with m.If(o.valid):
             m.d.sync += following.eq(index + (first & (index != NO_INDEX)))
 
@@ -235,3 +255,14 @@ class UniqueFinder(wiring.Component):
         ]
         count(m, self.counters, unique=seen.first, repeats=seen.again,
               retired_early=seen.lost & (lost == of))
+
+    def _remembered(self, m: Module, o: data.View, index: Signal) -> Value:
+        """Store the ``index`` of each kept bag, and return the index of the bag that ``o``
+        repeats."""
+        m.submodules.indices = indices = Ram(INDEX_BITS, self._positions, latency=0)
+        context = o.context
+        m.d.comb += [
+            indices.write_en.eq(o.valid & context.kept), indices.write_data.eq(index),
+            indices.write_addr.eq(context.position), indices.read_addr.eq(context.position),
+        ]
+        return indices.read_data

@@ -7,13 +7,21 @@ from rtl.interaction.hold_buffer import HoldBuffer
 from rtl.interaction.interaction import Interaction
 from rtl.interaction.pooled_router import PooledRouter
 from rtl.interaction.pooling import Pooler
-from rtl.interaction.records import PooledBeat, ResultBeat, SlotBeat, VectorInBeat, slot_beat
+from rtl.interaction.records import (
+    PooledBeat,
+    ResultBeat,
+    SlotBeat,
+    VectorInBeat,
+    pooled_beat,
+    slot_beat,
+)
+from rtl.interaction.repeat_store import RepeatStore
 from rtl.interaction.result_frames import ResultFrames
 from rtl.interaction.results import ResultPackager
 from rtl.interaction.vector_flatten import VectorFlattener
 
 __all__ = [
     "Concatenator", "DenseRing", "DotInteraction", "HoldBuffer", "Interaction", "PooledBeat",
-    "PooledRouter", "Pooler", "ResultBeat", "ResultFrames", "ResultPackager", "SlotBeat",
-    "VectorFlattener", "VectorInBeat", "slot_beat",
+    "PooledRouter", "Pooler", "RepeatStore", "ResultBeat", "ResultFrames", "ResultPackager",
+    "SlotBeat", "VectorFlattener", "VectorInBeat", "pooled_beat", "slot_beat",
 ]

@@ -53,6 +53,7 @@ class BagRing(wiring.Component):
     depth: beats that the ring holds, a power of two of at least ``2 * beats``.
     bags: bags between their first beat in and ``left``, a power of two.
     pooled: slots may be bags that their owner has pooled.
+    positions: see :func:`rtl.formats.repeat_fields`.
 
     Ports
     -----
@@ -75,14 +76,16 @@ class BagRing(wiring.Component):
     LATENCY = {("beat that ends a vector", "first beat out, if its thread's turn comes"): 4}
     RATE = "1 beat per cycle"
 
-    def __init__(self, beats: int, depth: int, bags: int, *, pooled: bool = False):
+    def __init__(self, beats: int, depth: int, bags: int, *, pooled: bool = False,
+                 positions: int = 0):
         self._beats, self._depth, self._bags, self._pooled = beats, depth, bags, pooled
         slot = range(max(2, round_slots(beats)))
         beat = data.StructLayout({
             "valid": 1, "slot": slot, "bag": range(bags), "beat": range(max(2, beats)),
             "first": 1, "last": 1, "keys": COUNT_BITS})
         super().__init__({
-            "i": In(stream.Signature(slot_beat(pooled))), "bag": Out(range(bags)), "left": In(1),
+            "i": In(stream.Signature(slot_beat(pooled, positions))),
+            "bag": Out(range(bags)), "left": In(1),
             "vector_beats": In(range(beats + 1)),
             "coming": Out(data.StructLayout({"valid": 1, "slot": slot, "first": 1})),
             "o": Out(beat), "data": Out(BEAT_BITS), "stall": Out(1), "idle": Out(1),

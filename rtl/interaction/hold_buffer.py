@@ -70,8 +70,10 @@ class HoldBuffer(wiring.Component):
         self.places, self.beats = places or config.hold_vectors, config.vector_beats
         self._bits, self._lossy = config.store_bits, config.link if lossy is None else lossy
         bags = config.owner_bags > 0 if bags is None else bags
-        self._slot, self._beat = (hold_slot(True), slot_beat(True)) if bags else (
-            HoldSlot, SlotBeat)
+        positions = config.repeat_positions if bags else 0
+        self._slot, self._beat = (
+            (hold_slot(True, positions), slot_beat(True, positions)) if bags else
+            (HoldSlot, SlotBeat))
         super().__init__({
             "reserve": In(stream.Signature(self._slot)), "next_landing": Out(LANDING_BITS),
             "remote": In(stream.Signature(TaggedBeat)), "local": In(stream.Signature(VectorBeat)),
@@ -232,7 +234,8 @@ class HoldBuffer(wiring.Component):
             out.kind.eq(read.slot.kind), out.sample.eq(read.slot.sample),
             out.step.eq(read.slot.step), out.sample_last.eq(read.slot.last),
             out.beat_last.eq(read.last),
-            *(out[name].eq(read.slot[name]) for name in ("keys", "mean")
+            *(out[name].eq(read.slot[name])
+              for name in ("keys", "mean", "repeat", "kept", "position")
               if name in self._beat.members),
         ]
         return credit.level[-1]

@@ -17,10 +17,10 @@ from rtl.float import (
     CountReciprocal,
     FloatAdder,
 )
-from rtl.formats import STEP_BITS, RecordKind
+from rtl.formats import STEP_BITS, RecordKind, repeat_fields
 from rtl.gateable import Gateable
 from rtl.interaction.bag_ring import BagRing, round_slots
-from rtl.interaction.records import PooledBeat, slot_beat
+from rtl.interaction.records import pooled_beat, slot_beat
 from rtl.memory import Ram
 from rtl.monitor.counters import CounterLayout, count
 from rtl.shared import Shared
@@ -65,7 +65,7 @@ class Pooler(Gateable, wiring.Component):
     mean: divide each sum; may change while empty.
     by_table (with ``config.owner_bags``): divide the sums of bags whose last slot has the ``mean``
         bit, whatever ``mean`` is; may change while empty. Other sums then leave as late as means.
-    o: stream of :data:`~rtl.interaction.records.PooledBeat`, in bag order.
+    o: stream of :func:`~rtl.interaction.records.pooled_beat`, in bag order.
     counters: ``beats_in``; ``beats_out``; ``adds``, beats added to another; ``stall_adder``, turns
         of the adders that no vector used although some wait.
     idle: inactive until an input changes. An unfinished bag that waits for its next slot does not
@@ -91,10 +91,10 @@ class Pooler(Gateable, wiring.Component):
             raise ValueError("queue_beats must be a power of two between 32 and 16384, "
                              f"not {queue_beats!r}")
         self._beats, self._depth = config.vector_beats, queue_beats
-        self._pooled = config.owner_bags > 0
+        self._pooled, self._positions = config.owner_bags > 0, config.repeat_positions
         super().__init__({
-            "i": In(stream.Signature(slot_beat(self._pooled))),
-            "o": Out(stream.Signature(PooledBeat)),
+            "i": In(stream.Signature(slot_beat(self._pooled, self._positions))),
+            "o": Out(stream.Signature(pooled_beat(self._positions))),
             "vector_beats": In(range(self._beats + 1)), "mean": In(1),
             **({"by_table": In(1)} if self._pooled else {}),
             "counters": Out(CounterLayout("beats_in", "beats_out", "adds", "stall_adder")),
@@ -104,7 +104,7 @@ class Pooler(Gateable, wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.ring = ring = BagRing(
-            self._beats, self._depth, BAGS, pooled=self._pooled)
+            self._beats, self._depth, BAGS, pooled=self._pooled, positions=self._positions)
         wiring.connect(m, wiring.flipped(self.i), ring.i)
         m.d.comb += ring.vector_beats.eq(self.vector_beats)
         now = ring.o
@@ -180,7 +180,9 @@ class Pooler(Gateable, wiring.Component):
         with m.If(leave):
             m.d.sync += [*(turn.eq(next_) for turn, next_ in pairwise(turns)),
                          turns[2].eq(turns[2] + 1)]
-        origin = data.StructLayout(_Origin.members | ({"mean": 1} if self._pooled else {}))
+        repeats = repeat_fields(self._positions)
+        origin = data.StructLayout(
+            _Origin.members | ({"mean": 1} if self._pooled else {}) | repeats)
         m.submodules.origins = origins = Ram(origin.size, BAGS, style="lutram")
         # A bag is lost if any of its vectors is lost.
         item, before, lost = self.i.payload, Signal(), Signal()
@@ -190,7 +192,8 @@ class Pooler(Gateable, wiring.Component):
         m.d.comb += [
             origins.write_en.eq(taken), origins.write_addr.eq(ring.bag),
             origins.write_data.eq(Cat(item.sample, item.step, item.sample_last, lost,
-                                      *((item.mean,) if self._pooled else ()))),
+                                      *((item.mean,) if self._pooled else ()),
+                                      *(item[name] for name in repeats))),
             origins.read_addr.eq(bag),
         ]
         leaving = Signal(data.StructLayout({"valid": 1, "beat_last": 1, "origin": origin}))
@@ -251,7 +254,8 @@ class Pooler(Gateable, wiring.Component):
                 unit.x.eq(total[bits]), Cat(unit.factor, unit.exponent).eq(divisor),
                 mean[bits].eq(unit.o),
             ]
-        m.submodules.output = output = StreamFIFO(PooledBeat, OUT_BEATS)
+        m.submodules.output = output = StreamFIFO(
+            pooled_beat(self._positions), OUT_BEATS)
         wiring.connect(m, output.o, wiring.flipped(self.o))
         late, out = self._divides, output.i.payload
         chosen = data.View(layout, Mux(late, items[-1], leaving))
@@ -261,6 +265,7 @@ class Pooler(Gateable, wiring.Component):
             out.beat_last.eq(chosen.beat_last), out.sample.eq(chosen.origin.sample),
             out.step.eq(chosen.origin.step), out.bag_last_of_sample.eq(chosen.origin.last),
             out.lost.eq(chosen.origin.lost),
+            *(out[name].eq(chosen.origin[name]) for name in repeat_fields(self._positions)),
         ]
         if self._pooled:
             with m.If(self.by_table & ~items[-1].origin.mean):

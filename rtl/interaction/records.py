@@ -3,22 +3,23 @@
 from amaranth.lib import data
 
 from rtl.config import BEAT_BITS
-from rtl.formats import STEP_BITS, BagHead
+from rtl.formats import STEP_BITS, BagHead, repeat_fields
 
-__all__ = ["PooledBeat", "ResultBeat", "SlotBeat", "VectorInBeat", "slot_beat"]
+__all__ = ["PooledBeat", "ResultBeat", "SlotBeat", "VectorInBeat", "pooled_beat", "slot_beat"]
 
 
-def slot_beat(bags: bool) -> data.StructLayout:
+def slot_beat(bags: bool, positions: int = 0) -> data.StructLayout:
     """Layout of a beat of a slot's vector.
 
     ``beat_last`` ends the vector; ``sample_last`` marks every beat of the slot that ends the
     sample; ``lost`` marks every beat of zeros that replaces a vector of a failed owner. With
-    ``bags``, every beat has the ``keys`` and ``mean`` of its :func:`~rtl.formats.hold_slot`.
+    ``bags``, every beat has the ``keys`` and ``mean`` of its :func:`~rtl.formats.hold_slot`, and
+    with ``positions`` its :func:`~rtl.formats.repeat_fields`.
     """
     return data.StructLayout({
         "data": BEAT_BITS, "kind": 2, "sample": 32, "step": STEP_BITS, "beat_last": 1,
         "sample_last": 1, "lost": 1,
-    } | ({"keys": BagHead["keys"].width, "mean": 1} if bags else {}))
+    } | ({"keys": BagHead["keys"].width, "mean": 1} if bags else {}) | repeat_fields(positions))
 
 
 SlotBeat = slot_beat(False)
@@ -31,6 +32,12 @@ PooledBeat = data.StructLayout({
 """A beat of a bag's pooled vector. ``beat_last`` ends the vector; ``bag_last_of_sample`` marks
 every beat of the bag that ends the sample; ``lost`` marks every beat of a bag with a lost vector.
 """
+
+
+def pooled_beat(positions: int) -> data.StructLayout:
+    """Layout of a :data:`PooledBeat` with the :func:`~rtl.formats.repeat_fields` of its bag."""
+    return data.StructLayout(PooledBeat.members | repeat_fields(positions))
+
 
 VectorInBeat = data.StructLayout({
     "data": BEAT_BITS, "vector_last": 1, "sample_last": 1, "sample": 32, "step": STEP_BITS,

@@ -18,6 +18,7 @@ from rtl.formats import (
     RecordBeat,
     RecordKind,
     SampleRecord,
+    repeat_fields,
 )
 from rtl.gateable import Gateable
 from rtl.keys.owner_split import DESCRIPTOR_WRITES, OwnerSplit
@@ -33,7 +34,7 @@ _COUNTERS = ("samples", "keys", "empty_bags", "rejected", "strays", "over_credit
 QUERY_COUNTERS = CounterLayout(*_COUNTERS)
 
 
-def slot_layout(bags: bool) -> data.StructLayout:
+def slot_layout(bags: bool, positions: int = 0) -> data.StructLayout:
     """Layout of a checked slot.
 
     mine: this node owns the key. last: last slot of its sample. An EMPTY slot has no key and no
@@ -42,11 +43,13 @@ def slot_layout(bags: bool) -> data.StructLayout:
     With ``bags``, bag: the slot is a bag that pools at its owner. Its ``kind`` is KEY_END,
     ``key.table`` its table; bits 0 to 15 of ``key.row`` are its number of keys. mean: mean bit of
     the slot's table.
+
+    positions: see :func:`rtl.formats.repeat_fields`.
     """
     return data.StructLayout({
         "key": Key, "kind": 2, "owner": NODE_BITS, "mine": 1, "sample": 32, "step": STEP_BITS,
         "ends": 1, "last": 1,
-    } | ({"bag": 1, "mean": 1} if bags else {}))
+    } | ({"bag": 1, "mean": 1} if bags else {}) | repeat_fields(positions))
 
 
 Slot = slot_layout(False)

@@ -17,6 +17,7 @@ from rtl.formats import (
     RecordKind,
     Request,
     hold_slot,
+    repeat_fields,
 )
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.credits import check_nodes
@@ -28,8 +29,12 @@ __all__ = ["DISPATCHER_COUNTERS", "Dispatcher"]
 _Headed = data.StructLayout({"slot": Slot, "to_local": 1, "to_remote": 1, "early": 1})
 """A slot, its destination, and whether its step was closed when it arrived."""
 
-_HeadedBag = data.StructLayout({"slot": slot_layout(True), "way": 2, "early": 1})
-"""The same with bags. way: 0, no destination; :data:`_LOCAL`; :data:`_REMOTE`; :data:`_BAG`."""
+
+def _headed_bag(positions: int) -> data.StructLayout:
+    """Layout of the same with bags. way: 0, no destination; :data:`_LOCAL`; :data:`_REMOTE`;
+    :data:`_BAG`."""
+    return data.StructLayout({"slot": slot_layout(True, positions), "way": 2, "early": 1})
+
 
 _LOCAL, _REMOTE, _BAG = 1, 2, 3
 
@@ -53,7 +58,8 @@ class Dispatcher(wiring.Component):
 
     With ``bags``, a bag that pools at its owner reserves one place, and starts instead of a lookup.
 
-    Parameters: ``nodes``, largest number of nodes; ``bags``: slots may be bags.
+    Parameters: ``nodes``, largest number of nodes; ``bags``: slots may be bags; ``positions``: see
+    :func:`rtl.formats.repeat_fields`.
 
     Ports
     -----
@@ -86,14 +92,15 @@ class Dispatcher(wiring.Component):
     }
     RATE = "1 slot per cycle; of those that overtake 1 in 2 cycles"
 
-    def __init__(self, nodes: int = 1, *, bags: bool = False):
+    def __init__(self, nodes: int = 1, *, bags: bool = False, positions: int = 0):
         check_nodes(nodes)
-        self._bags, self._headed = bags, _HeadedBag if bags else _Headed
-        slot = slot_layout(True) if bags else Slot
+        self._bags, self._headed = bags, _headed_bag(positions) if bags else _Headed
+        self._repeats = list(repeat_fields(positions))
+        slot = slot_layout(True, positions) if bags else Slot
         super().__init__({
             "i": In(stream.Signature(slot)), "shares": In(stream.Signature(slot)),
             "unique": In(1),
-            "reserve": Out(stream.Signature(hold_slot(True) if bags else HoldSlot)),
+            "reserve": Out(stream.Signature(hold_slot(True, positions) if bags else HoldSlot)),
             "next_landing": In(LANDING_BITS),
             "local": Out(stream.Signature(Request)),
             "remote": Out(stream.Signature(OutgoingRecord)),
@@ -186,7 +193,7 @@ class Dispatcher(wiring.Component):
         m.d.sync += begins.eq(self.interact & ~inside)
         with m.If(go):
             m.d.sync += [inside.eq(~slot.last), begins.eq(self.interact & slot.last)]
-        for name in ("kind", "sample", "step", "last"):
+        for name in ("kind", "sample", "step", "last", *self._repeats):
             m.d.comb += self.reserve.payload[name].eq(slot[name])
         count(m, self.counters, local=local.i.valid, remote=remote.i.valid,
               stall_hold=self.reserve.valid & ~self.reserve.ready,

@@ -47,6 +47,12 @@ def _twins() -> list[Job]:
     return twin_jobs()
 
 
+def _bytes() -> list[Job]:
+    from sim.bench.network_bytes import bytes_jobs  # loads the whole cluster, too
+
+    return bytes_jobs()
+
+
 _SPEED = Job("speed", "speed of the cluster simulation", _speed)
 
 BenchProgress = Callable[[int, int, str], None]
@@ -135,6 +141,6 @@ def _jobs(only: Sequence[str]) -> list[Job]:
         if name not in SECTIONS:
             raise ValueError(f"only must be of {', '.join(SECTIONS)}, not {name!r}")
     every = [*block_jobs(), *bag_jobs(), *unique_jobs(), *delivery_jobs(), *gradient_jobs(),
-             *dot_jobs(), *latency_jobs(), *nic_jobs(), interaction_job(), _SPEED, *_twins(),
-             *resource_jobs()]
+             *dot_jobs(), *latency_jobs(), *nic_jobs(), interaction_job(), *_bytes(), _SPEED,
+             *_twins(), *resource_jobs()]
     return [job for job in every if not only or job.section in only]

@@ -20,6 +20,7 @@ SECTIONS: dict[str, str] = {
     "interaction": "dot interaction, in cycles per sample",
     "latency": "pipeline latency of each block, in cycles",
     "nic": "throughput of whole NICs in a cluster, and the bottleneck",
+    "bytes": "bytes on the network over the fewest bytes, of five workloads",
     "speed": "speed of the cluster simulation against a bare loop and Amaranth's simulator",
     "twins": "speedup of a whole run by each compiled twin of Python code",
     "resources": "resources of a NIC on an Alveo U280, by Yosys",

@@ -138,7 +138,8 @@ def _streams(node: ClusterNode, registers: RegisterFile) -> dict:
     """Return the state of the streams of a NIC."""
     state = node.engine.channels()
     takers = channel_map(*(name in registers.names
-                           for name in ("training", "link_epoch", "bag_window")))
+                           for name in (
+                               "training", "link_epoch", "bag_window", "repeats_enable")))
     channels = [
         {"name": name, "to": takers[name], "valid": bool(valid), "ready": bool(ready),
          "beats": int(beats), "last": int(last) if last >= 0 else None}

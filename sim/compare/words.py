@@ -49,8 +49,10 @@ OPTIONS = {
     "completion": "the CUDA graph waits for the NIC, not for the host",
     "deliver": "vectors that the NIC delivers: a pooled vector per bag, each unique row once, or "
                "results of the interaction",
+    "patient": "packets between NICs wait for a round trip to be full",
     "merge": "a NIC requests a key in flight once",
     "pool at the owner": "the node of the rows sends a vector per bag, instead of each row",
+    "updated by the": "the GPUs or the NICs sum the gradients of these tables and update rows",
     "queues": "lookups wait for each owner in a queue of their own",
     "dense": "a kernel notifies the NIC of dense vectors",
     "sizes": "the NIC has larger buffers, where a model needs them",

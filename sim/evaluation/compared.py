@@ -9,7 +9,7 @@ import numpy as np
 
 from host.model import Model
 from host.placement.deal import PLACEMENTS
-from host.systems import POOLS, Workload
+from host.systems import POOLS, UPDATES, Workload
 from host.systems.devices import profiles_of
 from host.timing.cluster import Cluster as ClusterFile
 from host.toml.profile import load_profile, profile_hash
@@ -187,7 +187,7 @@ def row_of(name: str, point: Point, memory: int, runs: Store | None = None) -> d
     ``bottleneck`` (resource), ``bottleneck_us`` (its busy time per mini-batch, a lower bound of the
     interval), ``utilisation`` (the bound over the interval), ``network_bytes_per_sample``,
     ``gpu_memory_bytes`` (of the fullest GPU), ``samples_per_second``, ``options`` (chosen),
-    ``tables`` and ``busiest`` of a system with NICs in inference (traffic of each table, and of the
+    ``tables`` and ``busiest`` of a system with NICs (traffic of each table, and of the
     busiest direction, see :func:`sim.evaluation.pooling.tables_of`), and ``why`` (None, or the
     limit because of which the system cannot be built; all else is then None).
 
@@ -214,12 +214,13 @@ def row_of(name: str, point: Point, memory: int, runs: Store | None = None) -> d
 def _tables(own: Placed) -> dict:
     """Return the traffic of each table of a system with NICs."""
     point, tuning = own.point, own.built and own.built.tuning
-    if not point.kind.has_nics or point.workload.training or point.cluster.gpus_per_nic > 1:
+    if not point.kind.has_nics or point.cluster.gpus_per_nic > 1:
         return {}
     copied = getattr(tuning, "copied_rows", 0)
-    trace = own.site.nic_trace
-    owner = owner_tables(point, trace, getattr(tuning, "pool", POOLS[0]), copied)
-    tables, busiest = tables_of(point, trace, owner, copied)
+    trace, once = own.site.nic_trace, getattr(tuning, "bags_once", False)
+    update = getattr(tuning, "update", UPDATES[0])
+    owner = owner_tables(point, trace, getattr(tuning, "pool", POOLS[0]), copied, once, update)
+    tables, busiest = tables_of(point, trace, owner, copied, once, update)
     return {"tables": tables, "busiest": busiest}
 
 

@@ -30,7 +30,7 @@ from host.systems import (
     start_of,
 )
 from host.systems.nic_times import NicTimes
-from host.timing.clock import CYCLE_NS
+from host.timing.clock import CYCLE_NS, cycles_of_us
 from host.wire.indices import MOST_INDICES, pooled_instead
 from rtl.config import LANES, NicConfig
 from sim.evaluation.fields import Fields, NicOptions, Options, SmartNicOptions
@@ -80,13 +80,16 @@ def nic_point(point: Fields, devices: Devices, tuning: EnTuning,
     if tuning.completion:
         flush = str(devices.gpu.gpu.flush_reads > 0).lower()
         own += ["completions=true", f"completion_flush={flush}"]
+    if tuning.patient:
+        trip = round(cycles_of_us(2 * devices.network.one_way_us))
+        own += [f"lookup_timeout={trip}", f"vector_timeout={trip}"]
     own += ["gpu_rings=true"] * tuning.ring + ["row_reads=true"] * tuning.reads
     return replace(point, system=SmartNicOptions(
         "+".join(sorted(parts, key=PARTS.index)), fidelity=given.fidelity,
         local_cache=given.local_cache, remote_cache=given.remote_cache,
         settings=overridden(own, given.settings), sampled=given.sampled,
         persistent_gather=tuning.ring, pace_us=tuning.pace_us, owner_tables=owner,
-        repeats="neighbours" if tuning.bags_once else "send")), Nics(
+        update=tuning.update, repeats="neighbours" if tuning.bags_once else "send")), Nics(
             frozenset(parts), SIZES.get(point.workload.preset, ()) if tuning.sizes else ())
 
 
@@ -154,7 +157,8 @@ def link_bounds(site: Site, owner: tuple[int, ...], copied_rows: int = 0,
 
 def owner_pooled(site: Site, tuning: EnTuning) -> tuple[int, ...]:
     """Return the tables of EN that pool at their owner, numbered without copied tables."""
-    return owner_tables(site.point, site.nic_trace, tuning.pool, tuning.copied_rows)
+    return owner_tables(site.point, site.nic_trace, tuning.pool, tuning.copied_rows,
+                        tuning.bags_once, tuning.update)
 
 
 def en_nic(site: Site, tuning: EnTuning) -> NicPart:
@@ -253,10 +257,9 @@ class EnSearch(Search):
         self._paced = cache(self._paced_of)
         self._delivered = cache(lambda rows, owner, once: deliveries(
             site.point, site.trace, rows, owner, once))
-        self._tables = cache(lambda pool, rows: owner_tables(
-            site.point, site.nic_trace, pool, rows))
-        self._link_us = cache(lambda pool, rows, once: link_bounds(
-            site, self._tables(pool, rows), rows, once))
+        self._owner = cache(lambda pool, rows, once, update: owner_tables(
+            site.point, site.nic_trace, pool, rows, once, update))
+        self._link_us = cache(lambda owner, rows, once: link_bounds(site, owner, rows, once))
         self._every: list[EnTuning] = []
 
     def nic(self, tuning: EnTuning) -> NicPart:
@@ -265,13 +268,15 @@ class EnSearch(Search):
 
     def all_variants(self) -> tuple[Variants, ...]:
         """Return the alternatives that differ at this site; NICs serve at least one table. The
-        tables pool at the requester, or each where the traffic is less."""
+        tables pool at the requester, or each where the traffic is less; in training also at the
+        owner."""
         site = self.site
-        pools = ("auto",) if self._pools("auto") else ()
+        # GPUs that update rows spare the reducer of the NICs, which the fewest bytes do not count.
+        pools = [pool for pool in ("auto", *("owner",) * site.training) if self._pools(pool)]
         if fixed := self.fixed.get("pool"):
             # Without a table that pools at its owner, the options are the same.
             self.fixed["pool"] = fixed if self._pools(fixed) else POOLS[0]
-            pools = (self.fixed["pool"],)
+            pools = [self.fixed["pool"]]
         return en_variants(site.training, site.key_bytes, [
             rows for rows in site.copied_rows if not copied_all(site.trace, rows)], site.threads,
             dict.fromkeys((POOLS[0], *pools)), self._often())
@@ -283,8 +288,13 @@ class EnSearch(Search):
 
     def _pools(self, pool: str) -> tuple[int, ...]:
         """Return the tables that pool at their owner if GPUs copy no table."""
-        return () if self.site.training else owner_tables(
-            self.site.point, self.site.nic_trace, pool)
+        site, sent = self.site, (False, True)[:1 + (self._often() and not self.site.training)]
+        return tuple(sorted(set().union(*(
+            owner_tables(site.point, site.nic_trace, pool, once=once) for once in sent))))
+
+    def _tables(self, option: EnTuning) -> tuple[int, ...]:
+        """Return the tables of an option that pool at their owner."""
+        return self._owner(option.pool, option.copied_rows, option.bags_once, option.update)
 
     def options(self) -> Sequence[EnTuning]:
         """Return the options that EN may choose from at this site."""
@@ -300,11 +310,12 @@ class EnSearch(Search):
         return self._every
 
     def seeds(self) -> Sequence[EnTuning]:
-        """Return, for each way to read rows, place of pooling and number of threads, the option
-        with the least lower bound, which requires no run of NICs."""
+        """Return, for each way to read rows, place of pooling and of updates, and number of
+        threads, the option with the least lower bound, which requires no run of NICs."""
         flights, found = self.site.point.flights, {}
         for each in self.options():
-            found.setdefault((each.ring, each.reads, each.pool, each.threads), []).append(each)
+            found.setdefault((each.ring, each.reads, each.pool, each.update, each.threads),
+                             []).append(each)
         choices = ([Choice(flights, each) for each in group] for group in found.values())
         return [lowest(group, self._floor, self._bound).option for group in choices]
 
@@ -312,7 +323,7 @@ class EnSearch(Search):
         """Return the option, and options that differ from it in one alternative, or by the next set
         of copied tables."""
         rows = sorted({each.copied_rows for each in self.options()})
-        allowed = set(self.options())
+        allowed = {replace(each, patient=option.patient) for each in self.options()}
         return [each for each in super().near(option, changes) if each in allowed and abs(
             rows.index(each.copied_rows) - rows.index(option.copied_rows)) <= 1]
 
@@ -345,19 +356,30 @@ class EnSearch(Search):
         share = ceil(self.site.trace.mini_batch / self.site.point.cluster.endpoints)
         return [least_times(self.site.trace.model, option, of, share, us)
                 for of, us in zip(self._delivery(option), self._link_us(
-                    option.pool, option.copied_rows, option.bags_once))]
+                    self._tables(option), option.copied_rows, option.bags_once))]
 
     def in_words(self, option: EnTuning) -> tuple[str, ...]:
         """Return the chosen options in words, the tables that pool at their owner, and why unique
         delivery is impossible."""
         most = max(of.slots for of in self._delivery(replace(option, pool=POOLS[0])))
-        owner = self._tables(option.pool, option.copied_rows)
+        owner = self._tables(option)
         return (*super().in_words(option), *pooled_in_words(owner, self.site.trace.model.tables),
+                *[f"updated by the {option.update.upper()}s of the owners"] * (
+                    bool(owner) and self.site.training),
                 *([pooled_instead(most)] if most > MOST_INDICES else ()))
 
     def whole(self, choice: Choice) -> Built:
         """Return EN with the options of a choice, over all mini-batches and flights."""
         return super().whole(replace(choice, flights=self.site.point.flights))
+
+    def best(self) -> Built:
+        """Return EN with its best options. Patient packets are tried with these alone, which takes
+        a run of NICs more."""
+        found, point = super().best(), self.site.point
+        if self.site.training or point.cluster.all_nics == 1 or "patient" in self.fixed:
+            return found
+        return self.pick([found, self.whole(Choice(
+            point.flights, replace(found.tuning, patient=True)))])
 
     def pick(self, found: list[Built]) -> Built:
         """Return the fastest; the first of equally fast ones."""
@@ -367,8 +389,9 @@ class EnSearch(Search):
         site = self.site
         part = en_nic(site, tuning)
         if site.training:
-            part = with_updates(*nic_point(site.point, site.devices, tuning), site.trace,
-                                nic_devices(site.devices, tuning), site.work, part)
+            part = with_updates(*nic_point(
+                site.point, site.devices, tuning, self._tables(tuning)), site.trace,
+                nic_devices(site.devices, tuning), site.work, part)
         return part
 
     def _fits(self, tuning: EnTuning) -> bool:
@@ -377,7 +400,7 @@ class EnSearch(Search):
 
         A NIC that serves several GPUs delivers a vector to each: it has no unique delivery.
         """
-        if slots_of(self.site.nic_trace, self._tables(tuning.pool, tuning.copied_rows),
+        if slots_of(self.site.nic_trace, self._tables(tuning),
                     tuning.copied_rows) > NicConfig.most_hold_vectors // 2:
             return False
         if tuning.deliver == "interaction":
@@ -387,7 +410,7 @@ class EnSearch(Search):
 
     def _delivery(self, tuning: EnTuning) -> list[Delivery]:
         """Return the delivery of each mini-batch."""
-        return self._delivered(tuning.copied_rows, self._tables(tuning.pool, tuning.copied_rows),
+        return self._delivered(tuning.copied_rows, self._tables(tuning),
                                tuning.bags_once)
 
     def _sees(self, tuning: EnTuning) -> bool:

@@ -11,7 +11,7 @@ from host.bounds import check_known, check_least
 from host.data.contents import contents
 from host.devices.software import SoftwareProfile
 from host.model import Model, load_model, model_files
-from host.systems import Devices
+from host.systems import UPDATES, Devices
 from host.toml.profile import load_profile
 from sim.evaluation.cluster import Cluster
 from sim.job.fit import preset_of
@@ -149,6 +149,7 @@ class Options:
     settings = ()
     sampled = None
     persistent_gather, copied_rows, owner_tables, repeats = False, 0, (), "send"
+    update = UPDATES[0]
 
     def __post_init__(self) -> None:
         check_known(self, fidelity=FIDELITIES)
@@ -194,14 +195,16 @@ class SmartNicOptions(CardOptions):
     """Options of GPUs with the paper's SmartNICs. Members: ``persistent_gather``, whether a
     persistent kernel serves the NICs' lookups on the GPU instead of gathers that the host launches;
     ``pace_us``, least time from one such launch to the next (a system searches longer times);
-    ``owner_tables``, in inference, numbers of the tables that pool at their owner, see
-    :func:`sim.evaluation.pooling.owner_tables`; ``repeats``, in inference without interaction on
+    ``owner_tables``, numbers of the tables that pool at their owner, see
+    :func:`sim.evaluation.pooling.owner_tables`; ``update``, the place that updates their rows in
+    training, one of `host.systems.UPDATES`; ``repeats``, in inference without interaction on
     the NIC, the repeated bags that are not sent, as of :class:`sim.job.workload.Workload`.
     """
 
     persistent_gather: bool = False
     pace_us: float = 0.0
     owner_tables: tuple[int, ...] = ()
+    update: str = UPDATES[0]
     repeats: str = "send"
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ from host.batching.repeats import repeated_bags
 from host.model import Model
 from host.placement.shard import ShardPlan
 from host.samples import share_sizes
-from host.systems import Devices, NicTimes
+from host.systems import UPDATES, Devices, NicTimes
 from host.timing.gpu import GpuProfile
 from rtl.config import NicConfig, preset
 from sim.evaluation.fields import Fields, model_of
@@ -402,11 +402,13 @@ def _own_counts(point: Fields, trace: Trace, interacts: bool) -> list[tuple[floa
 
 
 def updates_of(point: Fields, nics: Nics, trace: Trace, nic: NicPart) -> Updates:
-    """Return the rows that the measured steps update, and how many of them miss the cache."""
+    """Return the rows that NICs update in the measured steps, and how many of them miss the cache.
+    """
     config, _ = apply_settings(preset(point.workload.preset), list(nics.settings_of(point)))
     return updates_of_trace(trace, nic_plan_of(point, trace),
                             nic.local_cache["rows"] if nic.local_cache else 0,
-                            config.local_cache_ways, config.policy)
+                            config.local_cache_ways, config.policy,
+                            point.system.update == UPDATES[0])
 
 
 def _delivered(run: NicRun, count: int) -> dict[str, float] | None:

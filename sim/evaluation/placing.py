@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from host.placement.deal import PLACEMENTS
 from host.placement.shard import Placement, ShardPlan
-from host.systems import POOLS, Workload
+from host.systems import POOLS, UPDATES, Workload
 from host.systems.tables import vector_bytes
 from host.timing.clock import CYCLE_NS
 from host.timing.cluster import row_bytes
@@ -133,18 +133,19 @@ def held_bytes(site: Site, built: Built) -> list[int]:
     return held
 
 
-def nic_us(site: Site, copied_rows: int = 0, pool: str = POOLS[0]) -> float:
+def nic_us(site: Site, copied_rows: int = 0, pool: str = POOLS[0], once: bool = False,
+           update: str = UPDATES[0]) -> float:
     """Return the time that NICs need for a mini-batch, from counts: that of the busiest link,
     NIC or PCIe link. It judges placements before NICs run.
 
     An owner sends each distinct row of a requester's share, a beat per cycle, and reads each
     distinct row of the mini-batch. Where tables pool at their owner, the network link counts alone.
 
-    ``copied_rows``: NICs do not serve tables of at most this many rows. ``pool``: one of
-    `host.systems.POOLS`.
+    ``copied_rows``: NICs do not serve tables of at most this many rows. ``pool``, ``update``: of
+    `host.systems.POOLS` and `host.systems.UPDATES`. ``once``: whether repeated bags are not sent.
     """
-    if owner := owner_tables(site.point, site.nic_trace, pool, copied_rows):
-        _, busiest = tables_of(site.point, site.nic_trace, owner, copied_rows)
+    if owner := owner_tables(site.point, site.nic_trace, pool, copied_rows, once, update):
+        _, busiest = tables_of(site.point, site.nic_trace, owner, copied_rows, once, update)
         return busiest["bytes"] / (site.devices.network.bandwidth_gbit_s / 8 * 1e3)
     trace = without_small(site.trace, copied_rows)
     work = workloads(trace, plan_of(site.point, trace))
@@ -168,10 +169,11 @@ def _promising(site: Site, built: Built, others: Sequence[Site]) -> list[Site]:
         # The host thread does the same work under every placement.
         if busy_us(built.steps, built.per_graph).get("cpu", 0.0) >= _SHORTER * built.interval_us:
             return []
-        chosen = (getattr(built.tuning, "copied_rows", 0), getattr(built.tuning, "pool", POOLS[0]))
+        chosen = tuple(getattr(built.tuning, name, value) for name, value in (
+            ("copied_rows", 0), ("pool", POOLS[0]), ("bags_once", False), ("update", UPDATES[0])))
         us = [nic_us(each, *chosen) for each in others]
         least = min(us)
-        pooled = owner_tables(site.point, site.nic_trace, chosen[1], chosen[0])
+        pooled = owner_tables(site.point, site.nic_trace, chosen[1], chosen[0], *chosen[2:])
         most = (_AS_LONG if pooled else _SHORTER) * nic_us(site, *chosen)
         return [others[us.index(least)]] if least <= most else []
     return [each for each in others

@@ -40,9 +40,9 @@ class Point(Fields):
                              f"not {self.cluster.nodes!r}")
         if workload.training and options.copied_rows:
             raise ValueError(f"copied_rows must be 0 in training, not {options.copied_rows!r}")
-        if workload.training and options.owner_tables:
-            raise ValueError(f"owner_tables must be empty in training, where bags pool at the "
-                             f"requester, not {options.owner_tables!r}")
+        if workload.training and options.owner_tables and "sc" not in kind.parts:
+            raise ValueError(f"owner_tables must be empty in training without NICs that take "
+                             f"gradients (sc), not {options.owner_tables!r}")
         if options.sampled is not None and (workload.training
                                             or options.sampled > workload.samples):
             raise ValueError(f"sampled must be at most the {workload.samples} samples of a "

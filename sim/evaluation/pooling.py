@@ -6,7 +6,7 @@ import numpy as np
 
 from host.placement.pooling import ForeignBags, PoolBytes, choose_pools, pool_obstacles
 from host.placement.shard import ShardPlan
-from host.systems import POOLS
+from host.systems import POOLS, UPDATES
 from rtl.config import NicConfig, preset
 from rtl.formats import DescriptorKind, PoolPlace
 from sim.evaluation.fields import Fields
@@ -22,30 +22,35 @@ __all__ = ["least_vectors", "owner_tables", "pooled_in_words", "segments_of", "s
 @dataclass(frozen=True)
 class _Nic:
     """Sizes of a NIC that decide about pooling. Members: ``config``; ``sets``, of the remote cache,
-    0 without it."""
+    0 without it; ``gradients``, whether the gradients of bags travel to their owners."""
 
     config: NicConfig
     sets: int
+    gradients: bool = False
 
     @classmethod
-    def of(cls, point: Fields) -> "_Nic":
-        """Return the sizes at a point, whose NICs have as many nodes as it needs."""
+    def of(cls, point: Fields, update: str = UPDATES[0]) -> "_Nic":
+        """Return the sizes at a point, whose NICs have as many nodes as it needs. ``update``: of
+        `UPDATES`, in training."""
+        training = point.workload.training
         config, _ = apply_settings(WideConfig.of(preset(point.workload.preset)),
                                    list(point.system.settings))
         ways = config.remote_cache_ways
         return cls(config.with_fields(nodes=max(config.nodes, point.cluster.all_nics)),
-                   0 if point.system.remote_cache == 0 else config.remote_cache_rows // ways)
+                   0 if training or point.system.remote_cache == 0 else
+                   config.remote_cache_rows // ways, training and update == UPDATES[0])
 
 
 @of_trace
-def _foreign(trace: Trace, plan: ShardPlan) -> ForeignBags:
-    """Return the foreign bags of all mini-batches of a trace."""
-    return ForeignBags(plan, (batch.samples for batch in trace.batches))
+def _foreign(trace: Trace, plan: ShardPlan, nic: _Nic, once: bool) -> ForeignBags:
+    """Return the foreign bags of all mini-batches of a trace; ``once``: without repeated bags."""
+    return ForeignBags(plan, (batch.samples for batch in trace.batches),
+                       "neighbours" if once else "send", nic.config if nic.gradients else None)
 
 
 @of_trace
-def _chosen(trace: Trace, plan: ShardPlan, nic: _Nic, pool: str) -> tuple[int, ...]:
-    foreign = _foreign(trace, plan)
+def _chosen(trace: Trace, plan: ShardPlan, nic: _Nic, pool: str, once: bool) -> tuple[int, ...]:
+    foreign = _foreign(trace, plan, nic, once)
     obstacles = pool_obstacles(plan, nic.config, foreign.longest.tolist())
     if pool == "owner":
         return tuple(table for table, why in enumerate(obstacles) if why is None)
@@ -54,7 +59,8 @@ def _chosen(trace: Trace, plan: ShardPlan, nic: _Nic, pool: str) -> tuple[int, .
     return tuple(table for table, place in enumerate(pools) if place == PoolPlace.OWNER)
 
 
-def owner_tables(point: Fields, trace: Trace, pool: str, copied_rows: int = 0) -> tuple[int, ...]:
+def owner_tables(point: Fields, trace: Trace, pool: str, copied_rows: int = 0,
+                 once: bool = False, update: str = UPDATES[0]) -> tuple[int, ...]:
     """Return the tables that pool at their owner, numbered without copied tables.
 
     NICs that serve several GPUs pool at the requester.
@@ -64,11 +70,13 @@ def owner_tables(point: Fields, trace: Trace, pool: str, copied_rows: int = 0) -
     point, trace: point of the system, and the mini-batches that its NICs run.
     pool: one of `host.systems.POOLS`.
     copied_rows: tables of at most this many rows are copied to every GPU.
+    once: whether repeated bags are not sent.
+    update: place that updates their rows in training, one of `host.systems.UPDATES`.
     """
     if pool == POOLS[0] or point.cluster.endpoints == 1 or point.cluster.gpus_per_nic > 1:
         return ()
     left = without_small(trace, copied_rows) if copied_rows else trace
-    return _chosen(left, plan_of(point, left), _Nic.of(point), pool)
+    return _chosen(left, plan_of(point, left), _Nic.of(point, update), pool, once)
 
 
 def pooled_in_words(owner: tuple[int, ...], tables: int) -> tuple[str, ...]:
@@ -76,58 +84,66 @@ def pooled_in_words(owner: tuple[int, ...], tables: int) -> tuple[str, ...]:
     return (f"{len(owner)} of {tables} tables pool at the owner",) if owner else ()
 
 
-def tables_of(point: Fields, trace: Trace, owner: tuple[int, ...],
-              copied_rows: int = 0) -> tuple[list[dict], dict]:
+def tables_of(point: Fields, trace: Trace, owner: tuple[int, ...], copied_rows: int = 0,
+              once: bool = False, update: str = UPDATES[0]) -> tuple[list[dict], dict]:
     """Return the traffic of each table, and of the busiest direction of the busiest node.
 
     Parameters
     ----------
     owner: tables that pool at their owner, numbered without copied tables. The others are as of
-        :func:`owner_tables`.
+        :func:`owner_tables`; with ``once``, bags and bytes are those that are sent.
 
     Returns
     -------
     For each table, per mini-batch: ``table``, ``pool`` (``copied`` for tables of at most
     ``copied_rows`` rows), ``foreign_bags``, ``foreign_keys``, ``distinct_foreign_rows`` (added over
-    the shares), ``requester_bytes`` and ``owner_bytes`` (payload if it pools there). And ``node``,
-    ``direction`` (``out`` or ``in``) and ``bytes``. The remote caches are LRU and begin empty.
+    the shares), ``requester_bytes`` and ``owner_bytes`` (payload if it pools there), in training
+    ``requester_gradients`` and ``owner_gradients`` (their gradients with headers, where the GPU
+    updates the rows at the owner). And ``node``, ``direction`` (``out`` or ``in``) and ``bytes``.
+    The remote caches are LRU and begin empty.
     """
     left = without_small(trace, copied_rows) if copied_rows else trace
-    plan, nic, count = plan_of(point, left), _Nic.of(point), len(trace.batches)
-    foreign = _foreign(left, plan)
+    plan, nic, count = plan_of(point, left), _Nic.of(point, update), len(trace.batches)
+    foreign = _foreign(left, plan, nic, once)
+    names = (*_TABLE, *_GRADIENTS * nic.gradients)
     pools = plan.with_owner_tables(owner)
     traffic = foreign.bytes_of(
         wire_of(nic.config, left.model.width), [table.pool for table in pools.tables], nic.sets,
         nic.config.remote_cache_ways)
     found, number = [], iter(range(len(plan.tables)))
     for table, rows in enumerate(trace.model.rows):
-        values = dict.fromkeys(_TABLE, 0.0)
+        values = dict.fromkeys(names, 0.0)
         pool = "copied"
         if rows > copied_rows:
             at = next(number)
             pool = pools.tables[at].pool.name.lower()
-            values = {name: float(each[at]) / count for name, each in zip(_TABLE, (
+            values = {name: float(each[at]) / count for name, each in zip(names, (
                 foreign.bags, foreign.keys, foreign.rows, traffic.requester_bytes,
-                traffic.owner_bytes))}
+                traffic.owner_bytes, traffic.requester_gradients, traffic.owner_gradients))}
         found.append({"table": table, "pool": pool, **values})
-    return found, _busiest(left, pools, foreign, traffic)
+    return found, _busiest(left, pools, foreign, traffic, "new_bags" if once else "bags")
 
 
 _TABLE = ("foreign_bags", "foreign_keys", "distinct_foreign_rows", "requester_bytes", "owner_bytes")
+_GRADIENTS = ("requester_gradients", "owner_gradients")
 
 
-def _busiest(trace: Trace, plan: ShardPlan, foreign: ForeignBags, traffic: PoolBytes) -> dict:
+def _busiest(trace: Trace, plan: ShardPlan, foreign: ForeignBags, traffic: PoolBytes,
+             split: str) -> dict:
     """Return the busiest direction of the busiest node, per mini-batch.
 
     The bytes of a table are split over pairs of nodes like its foreign bags in the measured
-    mini-batches; a vector returns for each request.
+    mini-batches, those of the member ``split`` of `Counts`; a vector returns for each request.
     """
     nodes, size = plan.nodes, 4 * trace.model.width + 2
     owner = plan.owner_pooled > 0
-    bags = np.sum([_pairs(trace, plan, number) for number in range(len(trace.measured))], axis=0)
+    bags = np.sum([_pairs(trace, plan, number, split)
+                   for number in range(len(trace.measured))], axis=0)
     total = np.maximum(bags.sum(axis=(0, 1)), 1)
     answered = size * np.where(owner, foreign.bags, traffic.missed_rows)
-    asked = np.where(owner, traffic.owner_bytes, traffic.requester_bytes) - answered
+    # Gradients travel like lookups.
+    asked = np.where(owner, traffic.owner_bytes + traffic.owner_gradients,
+                     traffic.requester_bytes + traffic.requester_gradients) - answered
     asks, answers = ((bags * each / total).sum(axis=2) / len(trace.batches)
                      for each in (asked, answered))
     moved = np.array([asks.sum(axis=1) + answers.sum(axis=0),
@@ -163,7 +179,7 @@ def _arriving(trace: Trace, plan: ShardPlan, number: int,
                  for name, of in ((bags, owner), ("distinct", ~owner)))
 
 
-def _pairs(trace: Trace, plan: ShardPlan, number: int, name: str = "bags") -> np.ndarray:
+def _pairs(trace: Trace, plan: ShardPlan, number: int, name: str) -> np.ndarray:
     """Return a member of `host.systems.tally.Counts` of a measured mini-batch, without own tables:
     int64 ``[requester, owner, tables]``."""
     tally, nodes = tally_of(trace, number, plan.nodes), plan.nodes

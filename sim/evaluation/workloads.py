@@ -1,24 +1,27 @@
 """Work of each mini-batch of a trace: lookups, traffic, sums of gradients, and updated rows."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from host.batching import MiniBatch
-from host.placement.sets import NodeCaches, set_of
+from host.placement.reduction import Reduction, reduction
+from host.placement.sets import NodeCaches
 from host.placement.shard import ShardPlan, key_hash
-from host.samples import Samples, first_lookups
+from host.samples import first_lookups
 from host.systems import Workload, workload_of
 from host.systems.bl_tuned import Tuning, exchanged
 from host.systems.tables import vector_bytes
-from rtl.config import NicConfig
+from rtl.config import LANES, NicConfig, beats_of, packing_of, partials_in
+from rtl.formats import BEAT_BYTES, RECORDS_PER_BEAT, EmberHeader
 from sim.evaluation.trace import Trace, of_trace, tally_of
+from sim.job.settings import Runtime
+from sim.offline.bag_gradients import BagTraffic
 
-__all__ = ["TERMS", "Pass", "Reduction", "Updates", "Workloads", "all_reduce_traffic",
-           "gradient_traffic", "reduction", "reductions", "software_traffic", "totalled", "updates",
-           "updates_of_trace", "workloads"]
+__all__ = ["Updates", "Workloads", "all_reduce_traffic", "gradient_traffic", "reductions",
+           "software_traffic", "totalled", "updates", "updates_of_trace", "workloads"]
 
 
 class Workloads:
@@ -64,105 +67,22 @@ def workloads(trace: Trace, plan: ShardPlan) -> Workloads:
     return Workloads(trace, plan)
 
 
-TERMS = 2
-"""Most float32 vectors of an exact sum: the first holds 24 bits, the second the rest of a sum of
-similar values."""
-
-
-class Pass(NamedTuple):
-    """A pass of an owner's table: the ``rows`` that it finishes, and the ``partials`` that arrive
-    for it, including spilled ones."""
-
-    rows: int
-    partials: int
-
-
-@dataclass(frozen=True)
-class Reduction:
-    """Gradient sums of a mini-batch.
-
-    Members
-    -------
-    sums: vectors read from each node's local table, ``[requester]``: one for a key with a single
-        gradient, `TERMS` for a key with several.
-    partials: vectors between nodes, ``[requester, owner]``: these sums, and each gradient of the
-        other keys.
-    passes: passes of each owner.
-    """
-
-    sums: np.ndarray
-    partials: np.ndarray
-    passes: tuple[tuple[Pass, ...], ...]
+@of_trace
+def reductions(trace: Trace, plan: ShardPlan, config: NicConfig,
+               gpus: bool = False) -> tuple[Reduction, ...]:
+    """Return the sums of each measured mini-batch of a trace; with ``gpus``, of the tables that
+    pool at their requester."""
+    kept = (plan.owner_pooled == 0) | (not gpus)
+    return tuple(reduction(batch.samples.of_tables(kept), plan, config)
+                 for batch in trace.measured)
 
 
 @of_trace
-def reductions(trace: Trace, plan: ShardPlan, config: NicConfig) -> tuple[Reduction, ...]:
-    """Return the sums of each measured mini-batch of a trace."""
-    return tuple(reduction(batch.samples, plan, config) for batch in trace.measured)
-
-
-def reduction(samples: Samples, plan: ShardPlan, config: NicConfig) -> Reduction:
-    """Determine for each key whether it has an entry in the local table, and its pass at the owner.
-
-    A set holds the keys that arrive first, until it is read out
-    (:class:`rtl.gradient.key_table.KeyTable`). Gradients arrive in sample order. At an owner, the
-    nodes' gradients arrive at the same rate, and the sums follow.
-    """
-    nodes, ways = plan.nodes, config.gradient_ways
-    requester = samples.requesters(nodes)
-    owner = plan.owner_of(samples.tables, samples.rows, requester)
-    hashes = key_hash(samples.tables, samples.rows).astype(np.int64)
-    _, keys = np.unique(samples.keys, return_inverse=True)
-
-    summed, partials = np.zeros(nodes, np.int64), np.zeros((nodes, nodes), np.int64)
-    came: list[list[np.ndarray]] = []  # time and lookup of each partial
-    for node in range(nodes):
-        mine = np.flatnonzero(requester == node)
-        sets = set_of(hashes[mine], config.local_gradient_keys // ways)
-        held = _turn(keys[mine], sets) < ways
-        _, first, many = np.unique(keys[mine], return_index=True, return_counts=True)
-        # The table is read out set by set, after the node's last gradient.
-        order = np.lexsort((first, sets[first]))
-        order = order[held[first[order]]]
-        sums = np.repeat(first[order], np.where(many[order] > 1, TERMS, 1))
-        alone = np.flatnonzero(~held)
-        summed[node] = len(sums)
-        went = np.concatenate([alone, sums])
-        when = np.concatenate([alone, len(mine) + np.arange(len(sums))])
-        partials[node] = np.bincount(owner[mine[went]], minlength=nodes)
-        came.append([when, mine[went]])
-    when, which = (np.concatenate(parts) for parts in zip(*came))
-    in_order = which[np.argsort(when, kind="stable")]
-    passes = tuple(_passes(keys[of], set_of(hashes[of], config.global_gradient_keys // ways), ways)
-                   for of in _split(in_order, owner[in_order], nodes))
-    return Reduction(summed, partials, passes)
-
-
-def _split(items: np.ndarray, group: np.ndarray, groups: int) -> Iterator[np.ndarray]:
-    return (items[group == number] for number in range(groups))
-
-
-def _turn(keys: np.ndarray, sets: np.ndarray) -> np.ndarray:
-    """Return, for each of several keys in order, how many other keys of its set came first."""
-    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    of = sets[first]
-    order = np.lexsort((first, of))
-    begins = np.flatnonzero(np.diff(of[order], prepend=-1))
-    turn = np.empty(len(first), np.int64)
-    turn[order] = np.arange(len(order)) - np.repeat(begins, np.diff([*begins, len(order)]))
-    return turn[which]
-
-
-def _passes(keys: np.ndarray, sets: np.ndarray, ways: int) -> tuple[Pass, ...]:
-    """Return the passes of partials with ``keys``, in order of arrival."""
-    if not len(keys):
-        return ()
-    number = _turn(keys, sets) // ways
-    _, first = np.unique(keys, return_index=True)
-    rows, partials = (np.bincount(of, minlength=int(number.max()) + 1)
-                      for of in (number[first], number))
-    return tuple(Pass(int(new), int(left)) for new, left in zip(
-        rows, partials[::-1].cumsum()[::-1]))
+def bag_traffic(trace: Trace, plan: ShardPlan, config: NicConfig,
+                runtime: Runtime) -> tuple[BagTraffic, ...]:
+    """Return the bags with gradients of each measured mini-batch, where GPUs update the rows."""
+    return tuple(BagTraffic.of(batch.samples, plan, config, runtime, trace.model.width)
+                 for batch in trace.measured)
 
 
 @dataclass(frozen=True)
@@ -183,13 +103,14 @@ class Updates:
 
 @of_trace
 def updates_of_trace(trace: Trace, plan: ShardPlan, rows: int, ways: int,
-                     policy: str = "lru") -> Updates:
+                     policy: str = "lru", gpus: bool = False) -> Updates:
     """Return :func:`updates` of the measured mini-batches of a trace."""
-    return updates(trace.batches, range(trace.warmup, len(trace.batches)), plan, rows, ways, policy)
+    return updates(trace.batches, range(trace.warmup, len(trace.batches)), plan, rows, ways, policy,
+                   gpus)
 
 
 def updates(batches: Sequence[MiniBatch], measured: Iterable[int], plan: ShardPlan, rows: int,
-            ways: int, policy: str = "lru") -> Updates:
+            ways: int, policy: str = "lru", gpus: bool = False) -> Updates:
     """Count the rows that each measured mini-batch updates, and those that the cache has evicted.
 
     The forward pass looks up every key in its owner's local cache. When the gradients arrive, a
@@ -200,18 +121,22 @@ def updates(batches: Sequence[MiniBatch], measured: Iterable[int], plan: ShardPl
     ----------
     batches: mini-batches, starting with empty caches. measured: numbers of the counted
         mini-batches.
-    plan: placement of the tables. rows, ways, policy: cache of each node; 0 rows disable it.
+    plan: placement of the tables; the cache holds no rows of tables that pool at their owner.
+    rows, ways, policy: cache of each node; 0 rows disable it.
+    gpus: whether GPUs update the rows of tables that pool at their owner, which do not count.
     """
+    looked_up = plan.owner_pooled == 0
     caches = NodeCaches(rows // ways, ways, plan.nodes, policy) if rows else None
     counted, found = frozenset(measured), []
     for number, batch in enumerate(batches):
-        samples = batch.samples
+        samples = batch.samples.of_tables(looked_up | (not gpus))
         first = first_lookups(samples)
         tables, of_table, keys = samples.tables[first], samples.rows[first], samples.keys[first]
         owner, hashes = plan.owner_of(tables, of_table), key_hash(tables, of_table)
         held = np.zeros(len(keys), bool)
         if caches is not None:
-            caches.access(owner, hashes, keys)
+            entered = looked_up[tables]
+            caches.access(owner[entered], hashes[entered], keys[entered])
         if number in counted:
             if caches is not None:
                 held = caches.held(owner, hashes, keys)
@@ -242,11 +167,40 @@ def software_traffic(work: Sequence[Workload], training: bool, tuning: Tuning = 
     return {kind: _count(np.array(messages), gpus) for kind, messages in kinds.items()}
 
 
-def gradient_traffic(work: Sequence[Workload],
-                     reduced: Sequence[Reduction] | None = None) -> dict[str, float]:
-    """Return bytes and packets of gradients: of bags, or of the partial sums of ``reduced``."""
-    vectors = [w.bags for w in work] if reduced is None else [sums.partials for sums in reduced]
-    return _count(np.array([vector_bytes(w) * of for w, of in zip(work, vectors)]))
+def gradient_traffic(work: Sequence[Workload], reduced: Sequence[Reduction] | None = None,
+                     bags: Sequence[BagTraffic] = (),
+                     payload_beats: int = NicConfig.net_payload_beats) -> dict[str, float]:
+    """Return bytes and packets of gradients per mini-batch: of bags without headers, or with
+    headers of the partial sums of ``reduced`` and of the ``bags`` with gradients.
+    ``payload_beats``: beats behind the header of a packet."""
+    if reduced is None:
+        return _count(np.array([vector_bytes(w) * w.bags for w in work]))
+    found = {"bytes": 0.0, "packets": 0.0}
+    for w, sums in zip(work, reduced):
+        size, packets = _partial_payload(sums.partials, w.model.width, payload_beats)
+        crossing = ~np.eye(w.nodes, dtype=bool)
+        found["bytes"] += float(size[crossing].sum())
+        found["packets"] += float(packets[crossing].sum())
+    for each in bags:
+        found["bytes"] += float(each.payload.sum())
+        found["packets"] += float(each.packets.sum())
+    return {unit: value / len(work) for unit, value in found.items()}
+
+
+def _partial_payload(partials: np.ndarray, width: int,
+                     payload_beats: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bytes and the number of full packets of ``partials``, vectors of ``width`` values.
+    """
+    packing = packing_of(min(width, LANES))
+    beats, fit = partials * beats_of(width), partials_in(payload_beats, packing)
+    whole, rest = np.divmod(beats, fit)
+
+    def payload(count: np.ndarray | int) -> Any:
+        return -(-count // RECORDS_PER_BEAT) - -count // (1 << packing)
+
+    packets = whole + (rest > 0)
+    return (EmberHeader.size // 8 * packets
+            + BEAT_BYTES * (whole * payload(fit) + payload(rest))), packets
 
 
 def all_reduce_traffic(work: Sequence[Workload], gpus: int = 1) -> dict[str, float]:

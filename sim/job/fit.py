@@ -8,7 +8,7 @@ from host.placement.shard import ShardPlan
 from host.timing.network import NetworkProfile
 from host.toml.profile import load_profile
 from rtl.config import PRESETS, NicConfig
-from rtl.formats import BEAT_BYTES
+from rtl.formats import BEAT_BYTES, RECORDS_PER_BEAT
 from sim.job.pools import segments_needed
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
@@ -59,7 +59,8 @@ def config_to_build(config: NicConfig, model: Model, runtime: Runtime, workload:
     """Return ``config`` without its dot units if the run does not use them, and with ``owner_bags``
     if tables of ``plan`` pool at their owner: as many as lookups may wait for other nodes, within
     64 and 1,024, and no more than the network's queues hold (`_held_by_queue`); and with larger
-    ``bag_segments`` if samples need them.
+    ``bag_segments`` if samples need them. If NICs find repeats, ``repeat_words`` and
+    ``repeat_vectors`` have room for the bags of a sample.
 
     Dot units take most of the time of a build and of a simulated cycle. Each size stays where the
     settings give it.
@@ -77,6 +78,24 @@ def config_to_build(config: NicConfig, model: Model, runtime: Runtime, workload:
         needed = _power(min(segments_needed(model, workload, plan), config.most_bag_segments))
         if "bag_segments" not in given and needed > config.bag_segments:
             config = config.with_fields(bag_segments=needed)
+    if workload.repeats == "nic":
+        config = _comparing(config, model, given, plan)
+    return config
+
+
+def _comparing(config: NicConfig, model: Model, given: set[str],
+               plan: ShardPlan | None) -> NicConfig:
+    """Return ``config`` with the comparison of bags, at sizes not in ``given``."""
+    if plan is None or not plan.pools_at_owner:
+        raise ValueError("repeats must be send, neighbours or indices, not 'nic', without tables "
+                         "that pool at their owner: use --pool owner")
+    sizes = {"repeat_words": min(NicConfig.most_repeat_words,
+                                 RECORDS_PER_BEAT * config.bag_segments),
+             "repeat_vectors": min(NicConfig.most_repeat_vectors, max(2, model.tables))}
+    config = config.with_fields(
+        **{name: size for name, size in sizes.items() if name not in given})
+    if not config.repeat_words:
+        raise ValueError("repeat_words must be above 0 for repeats nic, not 0")
     return config
 
 
@@ -104,9 +123,9 @@ def divides_by_table(config: NicConfig, model: Model, runtime: Runtime) -> bool:
 def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workload) -> None:
     """Raise ``ValueError`` if the model, the nodes or the mini-batches in flight exceed the NIC's
     sizes."""
-    if workload.repeats != "send" and runtime.interaction:
-        raise ValueError(f"repeats must be send with interaction, not {workload.repeats!r}: the "
-                         f"NIC needs all bags of a sample")
+    if workload.host_repeats != "send" and runtime.interaction:
+        raise ValueError(f"repeats must be send or nic with interaction, not "
+                         f"{workload.repeats!r}: the NIC needs all bags of a sample")
     if workload.nodes > config.nodes:
         raise ValueError(f"nodes must be at most {config.nodes} for config {config.name}, "
                          f"not {workload.nodes!r}")

@@ -41,13 +41,14 @@ class _PoolFile:
 
 def with_pools(plan: ShardPlan, model: Model, workload: Workload, config: NicConfig,
                runtime: Runtime = _RUNTIME, measured: Iterable[Samples] = (),
-               ) -> tuple[ShardPlan, list[str]]:
+               gradients: bool = False) -> tuple[ShardPlan, list[str]]:
     """Return ``plan`` with the workload's ``pool`` or ``owner_tables``, and a note for each table
     that ``owner`` leaves at the requester, or on the choice of ``auto``.
 
     runtime: settings of the NIC, for ``auto``.
     measured: mini-batches for ``auto``, see :meth:`sim.job.inputs.SampleSource.measured`; read only
         then.
+    gradients: whether ``auto`` counts the gradients of training, which GPUs sum at the owner.
 
     :class:`host.errors.InputError` if a file names an unknown table, or a table that cannot pool at
     its owner.
@@ -58,7 +59,8 @@ def with_pools(plan: ShardPlan, model: Model, workload: Workload, config: NicCon
         return plan, []
     longest = _longest(model, workload)
     if workload.pool == "auto":
-        foreign = ForeignBags(plan, measured)
+        foreign = ForeignBags(plan, measured, _found_repeats(workload, config, runtime),
+                              config if gradients else None)
         longest = np.maximum(longest, foreign.longest).tolist()
         return _chosen(foreign, model, pool_obstacles(plan, config, longest), config, runtime)
     reasons = pool_obstacles(plan, config, longest)
@@ -76,6 +78,15 @@ def with_pools(plan: ShardPlan, model: Model, workload: Workload, config: NicCon
                                  f"{reasons[table]}")
     return plan.with_pools([PoolPlace.OWNER if owner else PoolPlace.REQUESTER
                             for owner in chosen]), notes
+
+
+def _found_repeats(workload: Workload, config: NicConfig, runtime: Runtime) -> str:
+    """Return the repeated bags that need no bytes, one of `host.batching.repeats.REPEATS`. NICs
+    that compare bags look up the rows of a repeat in their remote caches, if tables pool at the
+    requester."""
+    if workload.repeats == "nic" and remote_cache_of(config, runtime)[0]:
+        return "neighbours"
+    return workload.host_repeats
 
 
 def _longest(model: Model, workload: Workload) -> list[int]:
@@ -98,7 +109,8 @@ def _chosen(foreign: ForeignBags, model: Model, obstacles: list[str | None], con
     return foreign.plan.with_pools(pools), [
         f"pool auto: {sum(pools):,} of {model.tables:,} tables pool at the owner, which sends "
         f"{bytes_now:,} bytes over the network instead of {bytes_before:,} (full packets of "
-        f"{foreign.samples:,} samples, caches empty at first)"]
+        f"{foreign.samples:,} samples{', with gradients' * (foreign.partials is not None)}, "
+        f"caches empty at first)"]
 
 
 def wire_of(config: NicConfig, width: int) -> Wire:

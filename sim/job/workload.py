@@ -105,7 +105,8 @@ class Workload:
     repeats: str = option(
         "send", "Equal bags of a table in a node's share of a mini-batch. send: send all of them; "
         "neighbours: send a bag once to consecutive samples, and copy its vector; indices: send "
-        "each distinct bag once, and copy its vector.", among=REPEATS)
+        "each distinct bag once, and copy its vector; nic: send all, and NICs look up a bag of a "
+        "table that pools at its owner once for consecutive samples.", among=(*REPEATS, "nic"))
     network: AnyPath | NetworkProfile = option(
         "ethernet_100g_switch", _PROFILE.format("Network"), of_cluster=True)
     gpu: AnyPath | GpuProfile = option("gpu_rtx8000", _PROFILE.format("GPU"), of_cluster=True)
@@ -155,6 +156,11 @@ class Workload:
     def sample_count(self) -> int | None:
         """Samples of the input, the ones left out too; None where the length of files decides."""
         return self.samples or (GENERATED if self.data is None else None)
+
+    @property
+    def host_repeats(self) -> str:
+        """The ``repeats`` that hosts find, of :data:`host.batching.repeats.REPEATS`."""
+        return "send" if self.repeats == "nic" else self.repeats
 
     @property
     def window_samples(self) -> int | None:

@@ -45,10 +45,15 @@ class RtlNic:
         return engine, RegisterFile(engine, self.registers)
 
     def configure(self, registers: RegisterFile, runtime: Runtime, plan: ShardPlan,
-                  model: Dlrm, *, node: int, nodes: int) -> None:
-        """Queue the register writes of node ``node`` of ``nodes`` for ``model``."""
+                  model: Dlrm, *, node: int, nodes: int, repeats: bool = False) -> None:
+        """Queue the register writes of node ``node`` of ``nodes`` for ``model``.
+
+        repeats: whether the NIC finds repeated bags.
+        """
         values = register_values(self.config, runtime, model, node=node, nodes=nodes,
                                  by_table=bool(plan.means.any()))
+        if repeats:
+            values["repeats_enable"] = 1
         for name, value in values.items():
             registers.write(name, value)
         descriptors = (plan.descriptors(RowPlaces.of(plan, node, model.width).bases)

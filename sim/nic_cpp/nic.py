@@ -73,11 +73,15 @@ class FastNic:
         return engine, ModelRegisters(engine)
 
     def configure(self, registers: ModelRegisters, runtime: Runtime, plan: ShardPlan,
-                  model: Dlrm, *, node: int, nodes: int) -> None:
+                  model: Dlrm, *, node: int, nodes: int, repeats: bool = False) -> None:
         """Configure a NIC as node ``node`` of ``nodes`` for ``model``.
 
-        ``ValueError`` for a ``step_timeout``, which the model does not implement.
+        ``ValueError`` for a ``step_timeout`` and for ``repeats``, which the model does not
+        implement.
         """
+        if repeats:
+            raise ValueError("repeats must not be 'nic' with fidelity fast: use fidelity rtl, or "
+                             "repeats neighbours")
         if runtime.step_timeout:
             raise ValueError("step_timeout must be 0 with fidelity fast, not "
                              f"{runtime.step_timeout!r}")

@@ -91,7 +91,8 @@ class PlanOptions:
     placement: str = same(Workload, "placement")
     pool: AnyPath = same(Workload, "pool")
     optimizer: str = option(
-        "none", "Optimizer whose state the memory must hold: none, sgd or rowwise-adagrad.")
+        "none", "Optimizer of a training, whose state the memory must hold: none, sgd or "
+        "rowwise-adagrad.")
     hit_rate: float | None = option(
         None, "Hit rate of the unique keys that enter a local cache. Default: that of caches of "
         "the NIC's size on the samples.")

@@ -48,6 +48,7 @@ from sim.offline.plan_packing import Packing
 from sim.offline.plan_pools import PoolTally, busiest
 from sim.offline.plan_repeats import first_uses
 from sim.offline.plan_traffic import Traffic
+from sim.offline.plan_updates import UpdateTimes, planned_devices
 
 __all__ = ["SCHEMA", "failures", "plan", "spread_evenly"]
 
@@ -62,7 +63,8 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
     ----------
     workload: made by :meth:`sim.job.workload.Workload.of` from a ``cluster``, which gives the
         memory sizes. ``warmup`` mini-batches warm the caches and are not counted.
-    optimizer: optimizer with state in memory: ``none``, ``sgd`` or ``rowwise-adagrad``.
+    optimizer: optimizer with state in memory: ``none``, ``sgd`` or ``rowwise-adagrad``. With an
+        optimizer, pool places are those of training: remote caches are off, and gradients count.
     hit_rate: hit rate of the unique keys that enter a local cache; by default computed for caches
         of the NIC's size on the samples.
     progress: called with the samples done.
@@ -79,12 +81,14 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
     ``foreign_keys``, ``distinct_foreign_rows`` per share and mini-batch, ``missed_rows`` of LRU
     remote caches, the fraction of foreign keys that ``remote_cache_saves``, h, the estimate h^L of
     ``cached_bags`` for bags of L keys, ``requester_bytes`` and ``owner_bytes`` of payload if the
-    table pools there, and the ``headers`` of full packets), ``network_bytes`` (sum over the tables
-    at their pool places, with headers), ``busiest`` (direction of a node with the most bytes per
-    mini-batch), ``traffic`` (of each node per mini-batch), ``resources`` (microseconds per
-    mini-batch at the busiest node, ``least_us`` with full packets and ``expected_us``), ``binds``
-    (the resource with the largest ``least_us``), and ``samples_per_second``, an upper bound for any
-    run.
+    table pools there, the ``headers`` of full packets, and in training the ``gradients`` with
+    headers), ``updates`` (in training with owner-pooled tables: their number, microseconds of the
+    row updates ``gpu_us`` and ``nic_us``, and the faster ``place``), ``network_bytes`` (sum over
+    the tables at their pool places, with headers, without gradients), ``busiest`` (direction of a
+    node with the most bytes per mini-batch), ``traffic`` (of each node per mini-batch),
+    ``resources`` (microseconds per mini-batch at the busiest node, ``least_us`` with full packets
+    and ``expected_us``), ``binds`` (the resource with the largest ``least_us``), and
+    ``samples_per_second``, an upper bound for any run.
 
     Raises
     ------
@@ -97,7 +101,9 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
         raise ValueError(f"optimizer must be one of {', '.join(STATE_BYTES)}, not {optimizer!r}")
     if hit_rate is not None and not 0 <= hit_rate <= 1:
         raise ValueError(f"hit_rate must be between 0 and 1, not {hit_rate!r}")
-    system = _System.of(workload)
+    system, training = _System.of(workload), optimizer != "none"
+    if training:
+        system = replace(system, runtime=replace(system.runtime, remote_cache=False))
     source = SampleSource.of(workload)
     model = system.runtime.of_model(source.model)
     source = source.with_model(model)
@@ -106,12 +112,12 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
     plans = {name: source.plan(name)
              for name in dict.fromkeys((*PLACEMENTS, workload.placement))}
     dealt, notes = with_pools(plans[workload.placement], model, workload, system.config,
-                              system.runtime, source.measured())
+                              system.runtime, source.measured(), training)
     check_weights(dealt, system.runtime.deliver)
     plans[workload.placement] = dealt
     system = replace(system, config=config_to_build(system.config, model, system.runtime, workload,
                                                     dealt))
-    traffic, pools, loads = _replay(source, system, plans, hit_rate, progress)
+    traffic, pools, loads, times = _replay(source, system, plans, hit_rate, training, progress)
     nodes = node_bytes(model, source.gpu_plan(workload.placement), optimizer,
                        system.runtime.stored_dimensions(model))
     per_batch = {name: values / traffic.batches for name, values in traffic.counts.items()}
@@ -156,7 +162,7 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
             for name, dealt in plans.items()],
         "checks": checks(workload, system.config, system.runtime, system.cluster, model,
                          traffic.most, nodes),
-        "tables": tables,
+        "tables": tables, "updates": times and times.to_json(),
         "network_bytes": sum(table[f"{table['pool']}_{part}"] for table in tables
                              for part in ("bytes", "headers")),
         "busiest": busiest(per_batch, workload.nodes),
@@ -202,10 +208,10 @@ class _System:
 
 
 def _replay(source: SampleSource, system: _System, plans: dict[str, ShardPlan],
-            hit_rate: float | None, progress: Callable[[int], None],
-            ) -> tuple[Traffic, PoolTally, dict[str, np.ndarray]]:
-    """Return the traffic of all mini-batches after the warm-up, that of each table, and the lookups
-    of each node for each placement."""
+            hit_rate: float | None, training: bool, progress: Callable[[int], None],
+            ) -> tuple[Traffic, PoolTally, dict[str, np.ndarray], UpdateTimes | None]:
+    """Return the traffic of all mini-batches after the warm-up, that of each table, the lookups of
+    each node for each placement, and in training the times of updates."""
     workload, model = source.workload, source.model
     config, runtime, dealt = system.config, system.runtime, plans[workload.placement]
     packing = Packing(config, runtime, workload.nodes, model.width,
@@ -213,7 +219,10 @@ def _replay(source: SampleSource, system: _System, plans: dict[str, ShardPlan],
     traffic = Traffic(dealt, packing, merge=workload.in_flight > 1)
     sets = (runtime.local_cache_sets or config.local_cache_sets) if runtime.local_cache else 0
     stores = NodeCaches(sets, config.local_cache_ways, workload.nodes, config.policy)
-    pools = PoolTally(dealt, *remote_cache_of(config, runtime))
+    pools = PoolTally(dealt, *remote_cache_of(config, runtime), config if training else None)
+    times = UpdateTimes(dealt, model, config, runtime, planned_devices(
+        workload.nodes, system.cluster.software, system.gpu, system.pcie, system.network)
+    ) if training and dealt.pools_at_owner else None
     looked_up = dealt.owner_pooled == 0
     loads = {name: np.zeros(workload.nodes) for name in plans}
     done, entered_before = 0, np.zeros(workload.nodes, np.int64)
@@ -239,6 +248,8 @@ def _replay(source: SampleSource, system: _System, plans: dict[str, ShardPlan],
         if number < workload.warmup:
             continue
         traffic.add(batch, owners, entered, missed, asked)
+        if times is not None:
+            times.add(batch)
         read = np.concatenate((asked, np.flatnonzero(~looked_up[batch.tables])))
         for name, other in plans.items():
             loads[name] += np.bincount(
@@ -247,7 +258,7 @@ def _replay(source: SampleSource, system: _System, plans: dict[str, ShardPlan],
     if not traffic.batches:
         raise ValueError(f"warmup must be less than the mini-batches of the input, {number + 1}, "
                          f"not {workload.warmup!r}")
-    return traffic, pools, loads
+    return traffic, pools, loads, times
 
 
 def spread_evenly(owners: np.ndarray, share: Fraction, before: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from host.placement.lru import LruCaches
 from host.placement.pooling import ForeignBags, PoolBytes, Wire
 from host.placement.shard import ShardPlan
 from host.samples import Samples
+from rtl.config import NicConfig
 from rtl.formats import DescriptorKind
 
 __all__ = ["PoolTally", "busiest"]
@@ -22,33 +23,35 @@ class PoolTally:
     ----------
     plan: owners and pool places.
     sets, ways: size of the remote caches, which keep rows between mini-batches; 0 sets for none.
+    reducer: NICs that sum the gradients of rows, in training; None in inference.
     """
 
-    def __init__(self, plan: ShardPlan, sets: int, ways: int):
-        self._plan = plan
+    def __init__(self, plan: ShardPlan, sets: int, ways: int, reducer: NicConfig | None = None):
+        self._plan, self._reducer = plan, reducer
         self._looked_up = plan.owner_pooled == 0
         self._caches = LruCaches(sets, ways, plan.nodes)
         # Caches of the lookups if all tables pooled at the requester.
         self._every = None if self._looked_up.all() else LruCaches(sets, ways, plan.nodes)
-        self._sums = np.zeros((5, len(plan.tables)), np.int64)
+        self._sums = np.zeros((6, len(plan.tables)), np.int64)
 
     def add(self, batch: Samples, counted: bool) -> None:
         """Add a mini-batch; without ``counted`` it only fills the caches."""
-        found = ForeignBags(self._plan, [batch])
+        found = ForeignBags(self._plan, [batch], reducer=self._reducer if counted else None)
         missed = found.missed_by(self._caches, self._looked_up)
         if self._every is not None:
             every = found.missed_by(self._every, np.ones_like(self._looked_up))
             missed = np.where(self._looked_up, missed, every)
         if counted:
-            self._sums += found.bags, found.keys, found.rows, found.words, missed
+            self._sums += found.bags, found.keys, found.rows, found.words, missed, (
+                0 * missed if found.partials is None else found.partials)
 
     def tables(self, wire: Wire, obstacles: Sequence[str | None]) -> list[dict]:
         """Return a row per table, see :func:`sim.offline.plan.plan`.
 
         obstacles: :func:`host.placement.pooling.pool_obstacles`.
         """
-        bags, keys, rows, words, missed = self._sums
-        costs = PoolBytes.of(wire, bags, words, missed)
+        bags, keys, rows, words, missed, partials = self._sums
+        costs = PoolBytes.of(wire, bags, words, missed, partials if self._reducer else None)
         found = []
         for number, (table, obstacle) in enumerate(zip(self._plan.tables, obstacles)):
             saved = 1 - int(missed[number]) / int(keys[number]) if keys[number] else None
@@ -62,7 +65,9 @@ class PoolTally:
                 "requester_bytes": int(costs.requester_bytes[number]),
                 "requester_headers": int(costs.requester_headers[number]),
                 "owner_bytes": None if hashed else int(costs.owner_bytes[number]),
-                "owner_headers": None if hashed else int(costs.owner_headers[number])})
+                "owner_headers": None if hashed else int(costs.owner_headers[number]),
+                "requester_gradients": int(costs.requester_gradients[number]),
+                "owner_gradients": None if hashed else int(costs.owner_gradients[number])})
         return found
 
 

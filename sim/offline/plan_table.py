@@ -25,10 +25,19 @@ def plan_tables(result: dict) -> Group:
     return Group(
         _memory(result), "", _stores(result), "", _placements(result), "", _checks(result), "",
         _resources(result), "", *([_pools(result), ""] if result["busiest"] else []),
-        *result["notes"],
+        *result["notes"], *_updates(result),
         f"local cache: {'-' if hit is None else f'{hit:.1%}'} of unique keys hit ({given})",
         f"bottleneck: {result['binds']}, at most {result['samples_per_second'] / 1e6:.3g} million "
         f"samples/s (expected: {result['samples_per_second_expected'] / 1e6:.3g})")
+
+
+def _updates(result: dict) -> list[str]:
+    """Return a line on the updates of rows of owner-pooled tables; empty without any."""
+    if (found := result["updates"]) is None:
+        return []
+    return [f"row updates of a mini-batch, {found['tables']:,} tables pool at the owner: "
+            f"{found['gpu_us']:,.1f} us with GPUs, {found['nic_us']:,.1f} us with NICs: "
+            f"use --update {found['place']}"]
 
 
 def _table(title: str, *columns: str, left: int = 1) -> Table:

@@ -87,7 +87,7 @@ class Backend:
         # Compiled hosts pool all own bags alike.
         uneven = delivery.plan is not None and delivery.plan.means.any()
         if (self.compiled_hosts and self.rows is None and not uneven
-                and not workload.fault_plan.silences and workload.repeats == "send"
+                and not workload.fault_plan.silences and workload.host_repeats == "send"
                 and not model.weighted_tables):
             if isinstance(engine, ModelEngine):
                 return ModelNode(number, engine, config, model.width, *rest, delivery)

@@ -94,10 +94,15 @@ def _bags(run: Measurements) -> dict | None:
 
 
 def _repeats(run: Measurements) -> dict | None:
-    """Return the bags, the repeated bags among them, and the lookups that are sent; None if the
-    hosts send every bag."""
+    """Return the bags, the repeated bags among them, and the lookups that are sent; None if every
+    bag is looked up. If NICs find repeats, the bags are the bags that they compare."""
     if run.options.workload.repeats == "send":
         return None
+    if run.options.workload.repeats == "nic":
+        found = block(total(run.counters), "bag_repeats")
+        return {"bags": found["bags"], "sent": found["bags"] - found["repeats"],
+                "share": ratio(found["repeats"], found["bags"]),
+                "sent_lookups": run.lookups - found["repeated_keys"], "beyond": found["beyond"]}
     found = run.repeats
     return {"bags": found.bags, "sent": found.bags - found.repeated,
             "share": ratio(found.repeated, found.bags),
@@ -224,6 +229,7 @@ def table(result: dict) -> Table:
         row("bags", repeats["bags"])
         row("distinct bags, sent once", repeats["sent"])
         row("share of repeated bags", repeats["share"])
+        row("bags that NICs cannot remember", repeats.get("beyond"))
     row("interaction on the NIC", done and f"{done['mode']}{', itself' * done['itself']}")
     row("values per result", done and done["width"])
     row("network packets", result["network"]["packets"])

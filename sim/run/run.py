@@ -114,7 +114,7 @@ class Run:
         first = next(batches, None)
         if self._unique and first is not None:
             slots = share_slots(first.samples, self.plan, new_bags(
-                first.samples, workload.nodes, workload.repeats))
+                first.samples, workload.nodes, workload.host_repeats))
             if slots > MOST_INDICES:
                 runtime, self._unique = replace(runtime, deliver="pooled"), False
                 self.notes.append(pooled_instead(slots))
@@ -172,7 +172,7 @@ class Run:
                     dense[:, :self.model.dimension] = self._dlrm.bottom(samples.dense)
             step = Step.of(number, first, samples, nodes, answer, dense, batch,
                            unique=self._unique, plan=self.plan,
-                           repeats=self.options.workload.repeats)
+                           repeats=self.options.workload.host_repeats)
             if nodes > 1 and self._counted:
                 step.foreign_keys = foreign_keys(self.plan, samples, step.shares)
             yield step

@@ -124,7 +124,8 @@ class Simulation:
         """Queue the register writes of node ``number``."""
         registers = self.registers[number]
         self._nic.configure(registers, self.runtime, self.plan, self.model, node=number,
-                            nodes=self.plan.nodes)
+                            nodes=self.plan.nodes,
+                            repeats=self._backend.options.workload.repeats == "nic")
         for item in self._written.registers.items() if self._written else ():
             registers.write(*item)
 

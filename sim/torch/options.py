@@ -57,6 +57,9 @@ class TorchOptions(ProgramOptions):
         if self.optimizer_on == "nic" and self.system not in _NICS:
             raise ValueError(f"system must be one of {', '.join(_NICS).lower()} with optimizer_on "
                              f"nic, not {self.system!r}, which has no NIC")
+        if self.repeats == "nic":
+            raise ValueError("repeats of a PyTorch program must be one of send, neighbours, "
+                             "indices, not 'nic': its tables do not pool at their owner")
         if self.repeats != "send" and self.optimizer_on == "nic":
             raise ValueError(f"repeats must be send with optimizer_on nic, not {self.repeats!r}")
         for each in self.set:

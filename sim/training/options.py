@@ -7,15 +7,13 @@ from typing import Any
 from gen.base.option import AnyPath, option
 from host.data.datasets import input_files
 from host.dlrm.optimizer import Optimizer
+from host.systems import UPDATES
 from sim.files.outputs import check_outputs
 from sim.job.arguments import check_bounds
 from sim.job.options import RunArguments, RunOptions
 from sim.job.simulation import FIDELITIES
 
-__all__ = ["UPDATES", "Learning", "Method", "Record", "TrainArguments", "TrainOptions"]
-
-UPDATES = ("gpu", "nic")
-"""Places that update the rows of tables that pool at their owner."""
+__all__ = ["Learning", "Method", "Record", "TrainArguments", "TrainOptions"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +26,7 @@ class Learning:
     epsilon: float = option(Optimizer.epsilon, "Epsilon of row-wise Adagrad.")
     epochs: int = option(1, "Passes over all samples.", least=1)
     update: str = option(
-        "gpu", "Place that sums the gradients of tables that pool at their owner, and updates "
+        UPDATES[0], "Place that sums the gradients of tables that pool at their owner, and updates "
         "their rows. gpu: the owner's GPU sums in float32, in the order of the mini-batch. nic: "
         "the owner's NIC sums exactly, as for all other tables.", among=UPDATES)
 

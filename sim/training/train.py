@@ -13,6 +13,7 @@ from host.dlrm.embedding import EmbeddingTables
 from host.dlrm.row_store import RowStore
 from host.dlrm.trainer import Trainer, weights_sha256
 from host.placement.shard import ShardPlan
+from host.systems import UPDATES
 from rtl.config import NicConfig, preset
 from sim.cluster.watchdog import StuckError
 from sim.files.outputs import LiveJson
@@ -84,7 +85,7 @@ class Training:
                              f"{optimizer.name!r}: a NIC averages squares over the padding too")
         self.notes: list[str] = []
         self.plan = self._place()
-        self.in_order = ([] if self.plan is None or options.learning.update == "nic" else
+        self.in_order = ([] if self.plan is None or options.learning.update != UPDATES[0] else
                          np.flatnonzero(self.plan.owner_pooled).tolist())
         self.backend = backend or choose(options.run)
         self.dense = DenseTrainer(self.model, workload.seed, optimizer.learning_rate,
@@ -118,7 +119,8 @@ class Training:
         if not on_nics and workload.pool == "requester":
             return None
         plan, self.notes = with_pools(self._source.plan(), self.model, workload, self.config,
-                                      self.runtime, self._source.measured())
+                                      self.runtime, self._source.measured(),
+                                      gradients=self.options.learning.update == UPDATES[0])
         if on_nics:
             check_memory(workload, self.model, self._source.gpu_plan(),
                          self.options.learning.optimizer,

@@ -66,13 +66,14 @@ def finder(what: str, *edits: tuple[str, str]) -> Bench:
     loop, again = plain_loop()
     shown = shown_at_once(bench) if of_indices else SkidBuffer
     m.submodules.dut = dut = variant(
-        UniqueFinder, *edits, NicConfig=SimpleNamespace, Slot=slot, slot_layout=lambda _: slot,
+        UniqueFinder, *edits, NicConfig=SimpleNamespace, Slot=slot, slot_layout=lambda *_: slot,
         SlotIndex=index, Key=key, ROW_BITS=key_bits, STEP_BITS=1, EPOCH_BITS=1,
         INDEX_BITS=INDEX_BITS, NO_INDEX=NONE, EMPTY_INDEX=EMPTY, QUEUE=2,
         hash_bits=lambda key: C(0, 32), SetLoop=loop, StreamFIFO=ShortFIFO,
         CreditQueue=ShortQueue, SkidBuffer=lambda shape: (
             shown(shape) if shape == index else Wires(shape)))(
-            SimpleNamespace(unique_keys=ways, unique_ways=ways, tables=1, owner_bags=len(bag)))
+            SimpleNamespace(unique_keys=ways, unique_ways=ways, tables=1, owner_bags=len(bag),
+                            repeat_positions=0))
     one_step = what == "full"
     offered, started, ended, last_step = Signal(slot), Signal(), Signal(), Signal()
     empty, step, end = (0 if one_step else bench.free(name=name) for name in (

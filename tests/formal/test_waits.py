@@ -47,7 +47,8 @@ SMALL = CONFIG.with_fields(
 """For caches, whose proofs take minutes in larger sizes."""
 PAIRS = [f"{port} {out}" for port, out in APART]
 BAGS = preset("tiny").with_fields(owner_bags=16)
-ALL = list(itertools.product((False, True), repeat=3))
+ALL = [options for options in itertools.product((False, True), repeat=4)
+       if options[2] or not options[3]]
 
 def entries() -> EmbeddingCache:
     """Return a small cache that may be cleared at any time, like that of the dedupe table."""
@@ -76,9 +77,9 @@ DEPTH = 40
 """Cycles within which a mutant is detected, including the sweep after reset."""
 
 
-@pytest.mark.parametrize("training, linked, bags", ALL)
-def test_no_circle(training, linked, bags):
-    assert circle(wait_graph(training, linked, bags)) == []
+@pytest.mark.parametrize("training, linked, bags, repeats", ALL)
+def test_no_circle(training, linked, bags, repeats):
+    assert circle(wait_graph(training, linked, bags, repeats)) == []
 
 
 @pytest.mark.parametrize("contract", [*TAKEN, *PAIRS])
@@ -122,7 +123,7 @@ def test_the_training_path_has_all_streams():
                 end = "target" if isinstance(inner, wiring.FlippedSignature) else "source"
                 places = member.dimensions[0] if member.dimensions else 0
                 found[end] |= {f"{name}.{port}.{k}" for k in range(places)} or {f"{name}.{port}"}
-    table = [link for link in streams(True, True, True)
+    table = [link for link in streams(True, True, True, True)
              if any(end.partition(".")[0] in blocks for end in link[:2])]
     bank = {f"{reducer}.{port}" for reducer in ("local_reducer", "global_reducer")
             for port in ("sums", "terms")}

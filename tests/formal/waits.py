@@ -46,6 +46,8 @@ APART = {
     ("lost_bags.vectors", "lost_bags.o"): Contract(
         "vectors pass beside bags", "test_waits"),
     ("row_reads.headers", "row_reads.o"): Contract("headers pass beside lookups", "test_waits"),
+    ("bag_repeats.slots", "bag_repeats.bags"): Contract(
+        "the words of a bag have room behind those of earlier bags, whose slots have left"),
 }
 """Pairs of an input and an output of one block; the input does not wait for the output."""
 
@@ -178,7 +180,7 @@ ARRIVALS = {
                     "peer bag_router.remote"),
     "vectors of bags": ("dispatcher.bags", "bag_sender.own", "owner_places.answers",
                         "bag_router.local", "ids of bags"),
-    "start of the bag": ("query_checker.o", "delivery.o", "dispatcher.bags"),
+    "start of the bag": ("query_checker.o", "bag_repeats.o", "delivery.o", "dispatcher.bags"),
     # In the header of a packet of vectors: the last answer carries the last credit.
     # For bags of gradients, it comes in a step record.
     "credit of bags": ("peer bag_check.o", "peer owner_places.answers", "peer bag_router.remote",
@@ -228,19 +230,19 @@ ENVIRONMENT = {
 """Contracts behind arrivals and orders that streams do not show."""
 
 
-def streams(training: bool, linked: bool, bags: bool) -> list[Link]:
+def streams(training: bool, linked: bool, bags: bool, repeats: bool) -> list[Link]:
     """Return the links of a NIC, with those of the training path's blocks in place of its own."""
     def inner(place: str) -> str:
         block, _, port = place.partition(".")
         return _PORTS[port] if block == "training_path" else place
 
     own = [link._replace(source=inner(link.source), target=inner(link.target))
-           for link in links(training, linked, bags)]
+           for link in links(training, linked, bags, repeats)]
     return own + [*INNER, *_RETURNED] * training + [*_BAG_INNER] * (training and bags)
 
 
-def wait_graph(training: bool = True, linked: bool = True, bags: bool = True, *,
-               without: Collection[str] = (),
+def wait_graph(training: bool = True, linked: bool = True, bags: bool = True,
+               repeats: bool = True, *, without: Collection[str] = (),
                more: Mapping[str, Iterable[str]] = {}) -> nx.DiGraph:
     """Return the graph of two NICs, whose nodes are pairs (NIC, name).
 
@@ -248,7 +250,7 @@ def wait_graph(training: bool = True, linked: bool = True, bags: bool = True, *,
     contract is ignored.
     more: names and their additional waits.
     """
-    graph, table = nx.DiGraph(), streams(training, linked, bags)
+    graph, table = nx.DiGraph(), streams(training, linked, bags, repeats)
     leaving: dict[str, list[str]] = {}
     for link in table:
         leaving.setdefault(link.source.partition(".")[0], []).append(link.source)

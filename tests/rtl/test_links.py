@@ -13,18 +13,20 @@ from tests.support import simulate
 UNUSED = {"access_tap.o"}
 """The tap is not part of the NIC's data path."""
 
-OPTIONS = pytest.mark.parametrize(
-    "training, bags", [(False, False), (True, False), (False, True), (True, True)])
+OPTIONS = pytest.mark.parametrize("training, bags, repeats", [
+    (False, False, False), (True, False, False), (False, True, False), (True, True, False),
+    (False, True, True), (True, True, True)])
 
 
-def config_of(training: bool, bags: bool) -> NicConfig:
-    return preset("tiny").with_fields(training=training, owner_bags=16 * bags)
+def config_of(training: bool, bags: bool, repeats: bool) -> NicConfig:
+    return preset("tiny").with_fields(
+        training=training, owner_bags=16 * bags, repeat_words=64 * repeats)
 
 
 @OPTIONS
 @pytest.mark.parametrize("linked", [False, True])
-def test_every_stream_of_a_block_is_an_end_of_a_link(training, linked, bags):
-    nic = SmartNic(config_of(training, bags).with_fields(link=linked))
+def test_every_stream_of_a_block_is_an_end_of_a_link(training, linked, bags, repeats):
+    nic = SmartNic(config_of(training, bags, repeats).with_fields(link=linked))
     ends = {"source": set(), "target": set()}
     for name, block in nic.blocks.items():
         for port, member in block.signature.members.items():
@@ -33,7 +35,7 @@ def test_every_stream_of_a_block_is_an_end_of_a_link(training, linked, bags):
                 flipped = isinstance(inner, wiring.FlippedSignature)
                 if isinstance(inner.flip() if flipped else inner, stream.Signature):
                     ends["target" if flipped else "source"].add(f"{name}.{port}")
-    table = links(training, linked, bags)
+    table = links(training, linked, bags, repeats)
     for end, found in ends.items():
         named = [getattr(link, end) for link in table]
         assert len(set(named)) == len(named)
@@ -43,9 +45,9 @@ def test_every_stream_of_a_block_is_an_end_of_a_link(training, linked, bags):
 
 @OPTIONS
 @pytest.mark.parametrize("linked", [False, True])
-def test_the_ends_of_a_link_have_one_shape(training, linked, bags):
-    nic = SmartNic(config_of(training, bags).with_fields(link=linked))
-    for link in links(training, linked, bags):
+def test_the_ends_of_a_link_have_one_shape(training, linked, bags, repeats):
+    nic = SmartNic(config_of(training, bags, repeats).with_fields(link=linked))
+    for link in links(training, linked, bags, repeats):
         if link.fields is None and {link.source.partition(".")[0],
                                     link.target.partition(".")[0]} <= nic.blocks.keys():
             shapes = [port_at(dict(nic.blocks), place).payload.shape()

@@ -8,6 +8,7 @@ import pytest
 from rtl.bags.check import BagCheck
 from rtl.bags.lost import LostBags
 from rtl.bags.pool import BagPool
+from rtl.bags.word_ring import WordRing
 from rtl.bags.word_store import WordStore
 from rtl.cache.fills import FillWriter
 from rtl.dedupe.table import DedupeTable
@@ -29,6 +30,7 @@ from rtl.network.link.round_trips import RoundTrips
 from rtl.network.link.sender import LinkSender
 from rtl.network.packet_pool import PacketPool
 from rtl.query.dispatcher import Dispatcher
+from rtl.query.repeats import BagRepeats
 from rtl.rings.completion import CompletionWriter
 from rtl.rings.list_ring import ListRing
 from rtl.rings.step_table import StepTable
@@ -245,6 +247,38 @@ MUTANTS = [
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
     Mutant(Overdue, "doubles.eq((record.tries == 1) | (", "doubles.eq(0 | (",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
+    # Bags that repeat: comparisons of a part, and records and words of a sample before.
+    *(Mutant(BagRepeats, old, new, f"query/test_repeats.py::{test}") for old, new, test in (
+        ("slot.step == step", "slot.step[1:] == step[1:]",
+         "test_steps_and_numbers_are_compared_in_all_their_bits"),
+        ("slot.sample == sample", "slot.sample[:16] == sample[:16]",
+         "test_steps_and_numbers_are_compared_in_all_their_bits"),
+        ("item.known & item.follows & record.valid & item.begins",
+         "item.known & item.follows & item.begins",
+         "test_bags_beyond_the_sizes_are_looked_up_and_counted[64-8-6]"),
+        ("record.head == item.head", "record.head.table == item.head.table",
+         "test_heads_of_equal_words"),
+        ("position < before", "position != self._positions",
+         "test_a_shorter_sample_forgets_the_rest"),
+        ("position < NEAR - 1", "position < NEAR - 2",
+         "test_each_bag_that_equals_its_predecessor_repeats[2-stalls0]"),
+        ("near.eq(NEAR - 1)", "near.eq(NEAR - 2)",
+         "test_each_bag_that_equals_its_predecessor_repeats[1-stalls0]"),
+        ("base <= here.margin", "base < here.margin",
+         "test_a_ring_that_is_exactly_full"),
+        ("Mux(here.first, 0, own) + added", "own + added",
+         "test_bags_beyond_the_sizes_are_looked_up_and_counted[64-8-6]"),
+        ("here.change[0].eq(-gone)", "here.change[0].eq(0)",
+         "test_bags_beyond_the_sizes_are_looked_up_and_counted[64-8-6]"),
+        ("item.head.eq(item.head)", "item.head.keys.eq(item.head.keys)",
+         "test_each_bag_that_equals_its_predecessor_repeats[6-stalls0]"))),
+    *(Mutant(WordRing, old, new, "bags/test_word_ring.py::test_every_used_bit_counts")
+      for old, new in (
+        ("number == size - 1", "number == size"), ("segment.keys[1:] == number", "number == 7"),
+        ("flags[4].compares, so_far", "flags[4].compares, 1"),
+        ("(k < item.old[:_LANE_BITS])", "(k <= item.old[:_LANE_BITS])"),
+        ("turn[0].eq(item.old[:_LANE_BITS] - item.new[:_LANE_BITS])",
+         "turn[0].eq(item.old[:_LANE_BITS])"))),
     # The jitter of the link's timeouts.
     Mutant(Overdue, "limit.eq(limit + spread)", "limit.eq(limit)",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),

@@ -23,7 +23,8 @@ _SOFTWARE, _LEVEL = "tuned", 2
 _SYSTEMS = ("en", "fs", *BASES)
 
 NOTHING = {"ring": "false", "reads": "false", "completion": "false", "deliver": "interaction",
-           "copied_rows": "0", "merge": "false", "dense": "false", "sizes": "false"}
+           "copied_rows": "0", "merge": "false", "dense": "false", "sizes": "false",
+           "patient": "false"}
 """EN with all options off: the paper's full system without the graph algorithm."""
 
 _SINGLE = {"per_graph": 1}

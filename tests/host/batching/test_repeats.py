@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from host.batching.repeats import REPEATS, first_bags, repeated_bags
+from host.batching.repeats import REPEATS, first_bags, repeated_bags, sent_bags
 from host.samples import Samples, share_sizes
 from tests.host.test_samples import bags
 
@@ -75,3 +75,14 @@ def test_repeats_of_the_sample_before():
     own = first == np.arange(60)[:, None]
     assert np.array_equal(own, ~same | (samples.bag_lengths == 0))
     assert (same & (samples.bag_lengths == 0)).any()
+
+
+@pytest.mark.parametrize("found", REPEATS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bags_that_repeat_are_not_sent(found, weighted):
+    samples = few_bags(40, 3, 5, weighted=weighted)
+    sent = bags(sent_bags(samples, 3, found))
+    assert sent == [
+        [bag if standing == number else [] for bag, standing in zip(sample, row)]
+        for number, (sample, row) in enumerate(zip(bags(samples), searched(samples, 3, found)))]
+    assert (sent == bags(samples)) == (found == "send")

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from host.batching.repeats import REPEATS
 from host.data.generator import generate
 from host.model import Model, load_model
 from host.placement.pooling import ForeignBags, Wire, choose_pools, pool_obstacles
@@ -127,6 +128,16 @@ def test_a_table_moves_to_its_owner_only_where_bytes_are_fewer():
     assert choose_pools(foreign, Wire(4), free, 0, 8) == [OWNER, OWNER, REQUESTER]
     kept = [None, "a reason", None]
     assert choose_pools(foreign, Wire(64), kept, 64, 8) == [OWNER, REQUESTER, REQUESTER]
+    # In training, two terms of the sum of each row of table 0 travel, or two bags with gradients.
+    trained = ForeignBags(plan, [samples], reducer=preset("tiny"))
+    assert foreign.partials is None and trained.partials.tolist() == [6, 6, 2]
+    assert Wire(8).partial_bytes(trained.partials).tolist() == [96, 96, 32]
+    assert Wire(8).gradient_bytes(trained.bags, trained.words).tolist() == [64, 64, 48]
+    # Packets of 11 words, with a header of 64 bytes, hold two bags of 4 words.
+    assert Wire(8, words=11).gradient_bytes(trained.bags, trained.words)[0] == 64 + 64
+    # 54 bytes of rows and 96 of sums, against 68 of bags and 64 of gradients.
+    assert choose_pools(foreign, Wire(8), free, 64, 8)[0] == REQUESTER
+    assert choose_pools(trained, Wire(8), free, 64, 8)[0] == OWNER
 
 
 def test_tables_that_cannot_pool_at_the_owner_have_a_reason():
@@ -165,3 +176,21 @@ def test_mini_batches_are_counted_one_after_another():
     every = np.ones(8, bool)
     assert (foreign.missed_rows(every, 4096, 8) < foreign.rows).any()
     assert whole.longest.tolist() == foreign.longest.tolist()
+
+
+@pytest.mark.parametrize("repeats", REPEATS)
+def test_bags_that_are_not_sent_are_not_counted(repeats):
+    bags = [[[1, 2, 3], [7]], [[1, 2, 3], [8]], [[4, 5, 6], [7]], [[1, 2, 3], [7]]]
+    lengths = [[len(bag) for bag in sample] for sample in bags]
+    samples = one_table_bags(lengths + [[0, 0]] * 4, bags + [[[], []]] * 4)
+    plan = ShardPlan.deal(Model((99, 99), 16, 1, (16,), (1,)), 2, "1,1")
+    foreign = ForeignBags(plan, [samples], repeats)
+    counts = {"send": [4, 4], "neighbours": [3, 3], "indices": [2, 2]}[repeats]
+    assert foreign.bags.tolist() == counts and foreign.rows.tolist() == [6, 2]
+    assert foreign.keys.tolist() == [3 * counts[0], counts[1]]
+    # A large cache serves the first table's repeats: rows of 444 bytes, or bags of 90 bytes each.
+    choice = choose_pools(foreign, Wire(64), [None] * 2, 64, 8)
+    assert choice == [OWNER, REQUESTER]
+    # 96 bytes of rows; bags of 38 bytes.
+    dear = choose_pools(foreign, Wire(6), [None] * 2, 64, 8)
+    assert dear == [OWNER if repeats == "indices" else REQUESTER, REQUESTER]

@@ -14,6 +14,7 @@ from host.systems import (
     Delivery,
     EnTuning,
     NicTimes,
+    OwnerUpdates,
     StepOptions,
     Tally,
     Tuning,
@@ -27,7 +28,7 @@ from host.systems import (
     open_variants,
     schedule,
 )
-from host.systems.charge import longest_us
+from host.systems.charge import earliest_ends, longest_us
 from host.systems.en import beside_ring, ring_of
 from host.timing.pcie import PcieProfile
 from tests.host.systems.simple import EAGER, MODEL, TUNED, devices, workload
@@ -373,11 +374,40 @@ def test_kernels_that_pool_bags_use_driver_gpu_and_link():
         d.copies.moving_us(30 * 4 * MODEL.width))
 
 
+def test_gpus_update_rows_after_all_bags_have_arrived():
+    kernels = (gather(1000, 10, MODEL.width), gather(100, 100, MODEL.width))
+    gpus = OwnerUpdates(3.0, 8.0, 2.0, 4e5, 2e5, 2.5, kernels)
+    tuning, d = EnTuning(ring=False, pool="auto"), sound()
+    none = replace(NIC, reduced=workload(), update_us=0.0)
+    alone, found = (step(tuning, replace(none, owner_updates=each), TRAINING, d=d)
+                    for each in (None, gpus))
+    own, more = busy(alone), busy(found)
+    work = [d.gpu.kernels(each) for each in kernels]
+    assert gpus.alone_us(d) == pytest.approx(
+        8 + d.software.launch_call_us + d.gpu.gpu.launch_us + sum(each.us for each in work) + 2)
+    for name, us in (("nic", 3.0), ("link", 2.5), ("driver", d.software.launch_call_us),
+                     ("gpu", sum(each.us * each.share for each in work)),
+                     ("pcie_out", d.copies.moving_us(4e5)), ("pcie_in", d.copies.moving_us(2e5))):
+        assert more[name] - own.get(name, 0.0) == pytest.approx(us)
+    told = [number for number, name in enumerate(names(found)) if name == "gradients are there"]
+    ends = earliest_ends(found)
+    assert ends[names(found).index("rows are written")] - ends[told[-1]] == pytest.approx(
+        gpus.alone_us(d))
+    # The reducer of the NICs follows the bags.
+    both = step(tuning, replace(none, update_us=20.0, owner_updates=gpus), TRAINING)
+    assert busy(both)["nic"] - own["nic"] == pytest.approx(20.0)
+
+
 def test_options_that_do_not_go_together():
     assert EnTuning(merge=False).possible()
     assert EnTuning(ring=False, pool="auto").possible()
     assert not EnTuning(pool="owner").possible()  # no resident kernel pools bags
-    assert not EnTuning(ring=False, pool="auto").possible(training=True)
+    assert EnTuning(ring=False, pool="auto").possible(training=True)
+    assert EnTuning(ring=False, pool="auto", update="nic").possible(training=True)
+    assert not EnTuning(ring=False, pool="auto", update="nic").possible()
+    assert not EnTuning(update="nic").possible(training=True)
+    with pytest.raises(ValueError, match="update must be one of gpu, nic, not 'cpu'"):
+        EnTuning(update="cpu")
     assert not EnTuning(ring=False, reads=True, pool="auto", threads=2).possible()
     assert EnTuning(ring=False, pace_us=8).possible() and not EnTuning(pace_us=8).possible()
     paced = every(EnTuning(pace_us=8), open_variants(en_variants(False), {"pace_us": 8}))
@@ -386,6 +416,9 @@ def test_options_that_do_not_go_together():
         EnTuning(pace_us=-1)
     with pytest.raises(ValueError, match="pool must be one of requester, owner, auto, not 'node'"):
         EnTuning(pool="node")
+    patient = EnTuning(patient=True)
+    assert patient.possible() and not patient.possible(training=True)
+    assert "patient" in patient.words() and "patient" not in EnTuning().words()
     assert not EnTuning(deliver="interaction", copied_rows=10).possible()
     assert not EnTuning(deliver="interaction").possible(training=True)
     assert not EnTuning(relaunch=True, ring=False).possible()

@@ -67,6 +67,8 @@ def packets(rng: random.Random, bad: float, number: int):
                 status = Status.ROW
             elif fault == 2:
                 fields, status = {"gradient": 0}, Status.LENGTH
+            elif fault == 3 and wide:
+                fields, status = {"weighted": 1}, Status.LENGTH
             elif step != STEP:
                 status = Status.STEP
             words += gradient_bag(rng, table, rows, wide, **fields)
@@ -235,14 +237,44 @@ def test_an_owner_accepts_gradients_of_the_open_step_only():
     assert kinds[0] and kinds[1] and sum(kinds.values()) == len(beats)
 
 
-def test_credit_returns_after_a_quarter_of_the_window():
-    """What a node's records leave unreported is below a quarter of the window."""
+def test_the_message_about_a_bag_without_its_end_has_its_step():
+    rng, dut = random.Random(7), made(BagCheck, CONFIG, outward=True)
+    packets, told = [], []
+    for number in range(4):
+        words = gradient_bag(rng, 0, [rng.randrange(1000) for _ in range(20)], 0)
+        beats = beats_of_packet(words, 0, fresh=1)
+        # Of every other packet, only the first beat arrives.
+        packets += [(number, beat) for beat in beats[:len(beats) if number % 2 else 1]]
+
+    async def after(ctx):
+        ctx.set(dut.vector_words, VECTOR)
+        ctx.set(dut.step, STEP + 1)
+        ctx.set(dut.o.ready, 1)
+        ctx.set(dut.arrived.ready, 1)
+        await sender(dut.i, [{name: beat[name] for name in ("data", "records", "last", "fresh")} | {
+            "source": 0, "step": STEP + number} for number, beat in packets])(ctx)
+        ctx.set(dut.i.valid, 0)
+        await ctx.tick().repeat(60)
+
+    async def watch(ctx):
+        async for *_, fault in ctx.tick().sample(dut.fault):
+            if fault.valid:
+                told.append((int(fault.status), int(fault.step)))
+
+    simulate(dut, descriptor_writer(dut, TABLES, NODE, NODES, after), background=[watch])
+    assert told == [(Status.LENGTH, STEP), (Status.LENGTH, STEP + 2), (Status.STEP, STEP + 3)]
+
+
+@pytest.mark.parametrize("window, most", [(40, 60), (3, 500)])
+def test_credit_returns_after_a_quarter_of_the_window(window, most):
+    """The records of a node leave less than a quarter of the window unreported, or no beat if the
+    window is small."""
     rng, dut = random.Random(2), made(BagCreditReturn, NODES)
     freed, told = Counter(), Counter()
     seen: Counter[int] = Counter()
 
     async def bench(ctx):
-        ctx.set(dut.window, 40)
+        ctx.set(dut.window, window)
         ctx.set(dut.step, 7)
         await ctx.tick().repeat(NODES + 3)
         for cycle in range(600):
@@ -262,8 +294,8 @@ def test_credit_returns_after_a_quarter_of_the_window():
         assert ctx.get(dut.idle)
 
     simulate(dut, bench)
-    assert all(freed[node] - told[node] < 10 for node in range(NODES))
-    assert all(count >= 5 for count in seen.values()) and sum(seen.values()) < 60
+    assert all(freed[node] - told[node] < max(1, window // 4) for node in range(NODES))
+    assert all(count >= 5 for count in seen.values()) and sum(seen.values()) < most
 
 
 def test_credits_of_both_kinds_arrive():

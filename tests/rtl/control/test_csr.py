@@ -136,6 +136,10 @@ def test_identity_configuration_and_reset_values(config):
             for name in ("owner_bags", "bag_segments", "owner_bag_beats"):
                 del sizes[f"config_{name}"]
                 assert f"config_{name}" not in values
+        if not config.repeat_positions:
+            for name in ("repeat_words", "repeat_vectors"):
+                del sizes[f"config_{name}"]
+                assert f"config_{name}" not in values
         assert sizes.items() <= values.items()
         assert values["counter_count"] == 43
         assert registers["dedupe.requests"].address == values["counter_base"]

@@ -7,7 +7,8 @@ from host.placement.sets import CacheSets, set_of
 from rtl.formats import END_SAMPLE, ROW_BITS, RecordKind
 from rtl.keys.hash_columns import key_hash
 
-__all__ = ["EMPTY", "Table", "end_of", "key_of", "slots_of", "some_keys", "with_bags"]
+__all__ = ["EMPTY", "Table", "end_of", "key_of", "slots_of", "some_keys", "with_bags",
+           "with_repeats"]
 
 EMPTY = None
 """In place of a key: an empty bag."""
@@ -50,6 +51,27 @@ def with_bags(slots: list[dict], seed: int) -> list[dict]:
                     "mean": rng.getrandbits(1)} for slot in slots]
 
 
+def with_repeats(slots: list[dict], positions: int, seed: int) -> list[dict]:
+    """Return the slots of a step with repeats: about half of the bags at the position of a kept bag
+    of the previous sample."""
+    rng, found = random.Random(seed), []
+    before: set[int] = set()
+    now: set[int] = set()
+    position = 0
+    for slot in slots:
+        repeat = int(slot["bag"] and position in before and rng.random() < 0.5)
+        kept = int(slot["bag"] and position < positions and rng.random() < 0.9)
+        found.append(slot | {"repeat": repeat, "kept": kept and not repeat,
+                             "position": position % positions} | (
+            {"kind": int(RecordKind.EMPTY), "bag": 0, "mine": 0} if repeat else {}))
+        if kept:
+            now.add(position)
+        position += slot["kind"] != RecordKind.KEY
+        if slot["last"]:
+            before, now, position = now, set(), 0
+    return found
+
+
 def end_of(step: int) -> dict:
     """Return the slot that ends the share of ``step``."""
     return {"key": {"row": 0, "table": 0}, "kind": int(RecordKind.EMPTY), "owner": 0,
@@ -74,6 +96,7 @@ class Table:
 
     def __init__(self, keys: int, limit: int = 0xFFFE):
         self._keys, self._limit, self._step = keys, limit, None
+        self._kept: dict[int, int] = {}
         self.unique = self.repeats = self.retired = self.none = self.steps = 0
         self.sent: list[dict] = []
         self.first: list[int] = []
@@ -97,6 +120,11 @@ class Table:
             self._next += 1
             self.first.append(len(self.indices))
             self.sent.append(slot)
+            self.none += index == self._limit
+            if slot.get("kept"):
+                self._kept[slot["position"]] = index
+        elif slot.get("repeat"):
+            index, empty = self._kept[slot["position"]], False
             self.none += index == self._limit
         elif not empty:
             which = set_of(key_hash(**slot["key"]), self._keys // 8)

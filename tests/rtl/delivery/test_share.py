@@ -7,7 +7,15 @@ from amaranth.hdl import Signal
 from rtl.config import preset
 from rtl.delivery import ShareDelivery
 from rtl.formats import NO_SAMPLE, RecordKind
-from tests.rtl.delivery.slots import EMPTY, Table, end_of, slots_of, some_keys, with_bags
+from tests.rtl.delivery.slots import (
+    EMPTY,
+    Table,
+    end_of,
+    slots_of,
+    some_keys,
+    with_bags,
+    with_repeats,
+)
 from tests.rtl.power_up import powered_up
 from tests.support import a_bit_apart, counts_of, made, quiet_while_idle, receiver, sender, simulate
 
@@ -125,6 +133,20 @@ def test_bags_leave_with_an_index_each(stalls):
     assert sum(item.get("bag", 0) for item in expected) > 30
     assert counters["unique"] == sum(not item["last"] for item in expected)
     assert counters["repeats"] > 20
+
+
+@pytest.mark.parametrize("stalls", [STALLS[0], STALLS[4]])
+def test_a_repeated_bag_has_the_index_of_its_bag(stalls):
+    positions, slots = 4, []
+    for step, longest in ((3, 5), (4, 1), (5, 2), (6, 8)):
+        own = with_bags(slots_of([(step, some_keys(150, 20, step))], seed=step, longest=longest),
+                        step)
+        slots += with_repeats([*own, *with_bags([end_of(step)], step)], positions, step)
+    dut = made(ShareDelivery, preset("tiny").with_fields(
+        unique_keys=64, owner_bags=16, repeat_words=64, repeat_vectors=positions))
+    expected, counters = check(slots, stalls=stalls, dut=dut)
+    assert counters["unique"] == sum(not item["last"] for item in expected)
+    assert sum(slot["repeat"] for slot in slots) > 20
 
 
 @pytest.mark.parametrize("stalls", [STALLS[0], STALLS[4]])

@@ -20,8 +20,9 @@ def _outputs(component) -> set[str]:
 
 
 @OPTIONS
-def test_every_stream_between_blocks_is_a_channel(training, bags):
-    nic, channels = SmartNic(config_of(training, bags)), channel_map(training, bags=bags)
+def test_every_stream_between_blocks_is_a_channel(training, bags, repeats):
+    nic = SmartNic(config_of(training, bags, repeats))
+    channels = channel_map(training, bags=bags, repeats=repeats)
     found = {f"{name}.{port}" for name, block in nic._blocks.items() for port in _outputs(block)}
     # A stream that leaves through an edge has the name of the edge.
     found -= {"net_assembler.o", "host_assembler.o", *UNUSED}
@@ -65,21 +66,21 @@ def _takers(nic: SmartNic) -> dict[str, str]:
 
 
 @OPTIONS
-def test_every_channel_names_the_block_that_takes_from_it(training, bags, monkeypatch):
+def test_every_channel_names_the_block_that_takes_from_it(training, bags, repeats, monkeypatch):
     monkeypatch.setattr("rtl.reset.check_counters", lambda fragment: None)  # the blocks are empty
-    nic = SmartNic(config_of(training, bags))
+    nic = SmartNic(config_of(training, bags, repeats))
     taking = _takers(nic)
     # The edges: a stream of an assembler has the name of its edge.
     assert taking.pop("net_assembler.o") == "net_tx"
     assert taking.pop("host_assembler.o") == "host_tx"
     taking |= {"net_tx": "network", "host_tx": "host"}
-    channels = channel_map(training, bags=bags)
+    channels = channel_map(training, bags=bags, repeats=repeats)
     assert {name: taking[name] for name in channels} == channels
 
 
 @OPTIONS
-def test_registers_show_the_channels(training, bags):
-    channels = channel_map(training, bags=bags)
+def test_registers_show_the_channels(training, bags, repeats):
+    channels = channel_map(training, bags=bags, repeats=repeats)
 
     async def script(ctx, dut, master, registers):
         for shift in range(0, len(channels), 1 + 6 * training):
@@ -88,22 +89,23 @@ def test_registers_show_the_channels(training, bags):
             ctx.set(dut.channels.ready, valid ^ 1 << shift)
             for member, value in (("valid", valid), ("ready", valid ^ 1 << shift)):
                 places = [registers[f"channel_{member}{k}"]
-                          for k in range(len(channel_words(training, bags=bags)))]
+                          for k in range(len(channel_words(training, bags=bags, repeats=repeats)))]
                 answers = await master.read(ctx, *(place.address for place in places))
                 assert answers == [(value >> 32 * k & (1 << place.width) - 1, 0)
                                    for k, place in enumerate(places)]
         ctx.set(dut.lookup_next_node, 7)
         assert await master.read(ctx, registers["lookup_next_node"].address) == [(7, 0)]
 
-    run(script, config=config_of(training, bags))
+    run(script, config=config_of(training, bags, repeats))
 
 
 @OPTIONS
-def test_a_probe_shows_each_stream_now_and_a_cycle_later(training, bags):
-    names, rng = list(channel_map(training, bags=bags)), random.Random(1)
+def test_a_probe_shows_each_stream_now_and_a_cycle_later(training, bags, repeats):
+    names, rng = list(channel_map(training, bags=bags, repeats=repeats)), random.Random(1)
     streams = {name: stream.Signature(1).create(path=(name.replace(".", "_"),)) for name in names}
     others = {"another": stream.Signature(1).create(path=("another",))}
-    dut = ChannelProbe(dict(reversed(streams.items())) | others, training, bags=bags)
+    options = {"training": training, "bags": bags, "repeats": repeats}
+    dut = ChannelProbe(dict(reversed(streams.items())) | others, **options)
 
     async def bench(ctx):
         before = None
@@ -120,4 +122,4 @@ def test_a_probe_shows_each_stream_now_and_a_cycle_later(training, bags):
 
     simulate(dut, bench)
     with pytest.raises(KeyError, match=names[-1]):
-        ChannelProbe({name: streams[name] for name in names[:-1]}, training, bags=bags)
+        ChannelProbe({name: streams[name] for name in names[:-1]}, **options)

@@ -9,6 +9,7 @@ from host.devices.gpu_time import GpuTime
 from host.model import Model, load_model
 from host.systems import DELIVER, EnTuning, HostTuning, StepOptions, en, en_variants, every
 from host.systems.nic_times import NicTimes
+from host.timing.clock import CYCLE_NS
 from host.wire.indices import pooled_instead
 from sim.evaluation.en import (
     EnSearch,
@@ -21,7 +22,7 @@ from sim.evaluation.en import (
 from sim.evaluation.fields import devices_of
 from sim.evaluation.measure import measure
 from sim.evaluation.point import Point
-from sim.evaluation.search import Site, interval_us
+from sim.evaluation.search import Built, Site, interval_us
 from sim.evaluation.setting import DEMO, Setting
 from sim.evaluation.store import Outcome, Results
 from sim.evaluation.trace import copied_all, plan_of, trace_of, without_small
@@ -303,3 +304,30 @@ def test_a_slow_nic_is_what_binds():
     steps = [en(work.plain[0], devices, StepOptions(), NicTimes({"embedding_lookup": 90.0}, 80.0),
                 own, EnTuning())]
     assert interval_us(steps, 4) == pytest.approx(80.0, rel=0.02)
+
+
+def test_patient_packets_wait_for_a_round_trip():
+    site = Site.of(POINT)
+    settings = [nic_point(POINT, site.devices, EnTuning(patient=patient))[0].system.settings
+                for patient in (False, True)]
+    trip = round(2000 * site.devices.network.one_way_us / CYCLE_NS)
+    assert set(settings[1]) - set(settings[0]) == {
+        f"lookup_timeout={trip}", f"vector_timeout={trip}"}
+    soon, patient = (en_nic(site, EnTuning(patient=patient)) for patient in (False, True))
+    assert patient.traffic["total"]["bytes"] < soon.traffic["total"]["bytes"]
+    given = POINT.changed(settings=("vector_timeout=9",))
+    kept = nic_point(given, site.devices, EnTuning(patient=True))[0].system.settings
+    assert "vector_timeout=9" in kept and f"vector_timeout={trip}" not in kept
+
+
+def test_the_search_tries_patient_packets_with_the_best_options():
+    def best(*fixed: str, **changes) -> Built:
+        point = POINT.changed(
+            fixed=("deliver=pooled", "copied_rows=0", "ring=false", *fixed), **changes)
+        return point.kind.at(Site.of(point))[0]
+
+    soon, patient, found = best("patient=false"), best("patient=true"), best()
+    assert patient.tuning.patient and not soon.tuning.patient
+    assert found.interval_us == min(soon.interval_us, patient.interval_us)
+    assert found.tuning.patient == (patient.interval_us < soon.interval_us)
+    assert not best(nodes=1).tuning.patient

@@ -5,16 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from host.placement.reduction import Reduction
 from host.systems import Devices, Workload
 from host.timing.gpu import GpuProfile
 from host.timing.pcie import PcieProfile
 from rtl.config import preset
 from sim.evaluation.fields import devices_of
-from sim.evaluation.gradient_path import GradientPath, RowWrites
 from sim.evaluation.nic import options_of
 from sim.evaluation.point import Point
 from sim.evaluation.trace import Trace, plan_of, trace_of
-from sim.evaluation.workloads import Reduction, reductions, updates, workloads
+from sim.evaluation.workloads import reductions, updates, workloads
+from sim.offline.gradient_path import GradientPath, RowWrites
 from sim.training.options import TrainOptions
 from sim.training.train import train
 

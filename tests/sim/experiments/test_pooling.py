@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from host.model import Model
 from host.systems import EnTuning
 from sim import api
 from sim.evaluation import trace as trace_module
@@ -182,14 +183,59 @@ def test_tables_without_bags_have_the_same_options():
         option.ring for option in options)
 
 
-def test_training_pools_at_the_requester():
-    training = BAGS | {"in_flight": None}
-    point = Point.named("en", training, workload="training")
-    assert {each.pool for each in EnSearch(Site.of(point), True).options()} == {"requester"}
-    with pytest.raises(ValueError, match="consistent options in training"):
-        Point.named("en", training, workload="training", fixed=("pool=auto",))
+TRAINING = BAGS | {"in_flight": None, "measured": 2, "workload": "training"}
+
+
+def test_training_chooses_the_place_of_updates():
+    point = Point.named("en", TRAINING, fixed=("threads=1", "deliver=pooled"))
+    search = EnSearch(Site.of(point), True)
+    assert {(each.pool, each.update) for each in search.options()} == {
+        ("requester", "gpu"), ("auto", "gpu"), ("auto", "nic"), ("owner", "gpu"), ("owner", "nic")}
+    by_gpus, by_nics, at_requester = (search.nic(EnTuning(ring=False, deliver="pooled", **given))
+                                      for given in ({"pool": "auto"},
+                                                    {"pool": "auto", "update": "nic"}, {}))
+    times = by_gpus.times[0]
+    # Bags and rows of tables 2, 3 and 4 are no work of the reducer.
+    assert times.owner_updates is not None and times.reduced is not None
+    assert times.reduced.accesses == sum(
+        search.site.trace.measured[0].samples.bag_lengths[:, [0, 1, 5, 6, 7]].sum(axis=0))
+    assert times.updated < by_nics.times[0].updated == at_requester.times[0].updated
+    # No local cache holds rows of tables that pool at their owner.
+    assert by_nics.times[0].missed > at_requester.times[0].missed
+    assert by_nics.times[0].owner_updates is by_nics.times[0].reduced is None
+    assert by_nics.traffic["gradients"] == at_requester.traffic["gradients"]
+    assert by_gpus.traffic["gradients"]["bytes"] < 0.6 * by_nics.traffic["gradients"]["bytes"]
     with pytest.raises(ValueError, match="pool must be requester in training, not 'auto'"):
-        Point.named("fs", training, workload="training", fixed=("pool=auto",))
+        Point.named("fs", BAGS | {"in_flight": None}, workload="training", fixed=("pool=auto",))
+
+
+def test_training_is_faster_where_bags_pool_at_their_owner():
+    slow = Point.named("en", TRAINING | SLOW, fixed=("threads=1", "deliver=pooled", "pool=auto"))
+    built, nic = slow.kind.at(Site.of(slow))
+    assert built.tuning.update == "gpu" and nic.times[0].owner_updates is not None
+    assert {"3 of 8 tables pool at the owner", "updated by the GPUs of the owners"} <= set(
+        built.notes)
+    free = slow.changed(fixed=("threads=1", "deliver=pooled"))
+    assert free.kind.at(Site.of(free))[0].interval_us <= built.interval_us
+    rows, _ = (own := slow.changed(fixed=("threads=1", "deliver=pooled", "pool=requester"))
+               ).kind.at(Site.of(own))
+    assert rows.interval_us > built.interval_us
+
+
+def test_gradients_count_where_tables_choose_their_place():
+    point = Point.named("en", TRAINING)
+    trace = Site.of(point).trace
+    for update, names in (("gpu", {"requester_gradients", "owner_gradients"}), ("nic", set())):
+        owner = owner_tables(point, trace, "auto", update=update)
+        tables, busiest = tables_of(point, trace, owner, update=update)
+        assert {name for name in tables[0] if name.endswith("gradients")} == names
+        for row in tables:
+            costs = [row[f"{place}_bytes"] + (row[f"{place}_gradients"] if names else 0)
+                     for place in ("requester", "owner")]
+            # Headers are close to proportional.
+            assert (row["pool"] == "owner") == (costs[1] < costs[0]) or max(
+                costs) < 1.2 * min(costs)
+    assert busiest["bytes"] < tables_of(point, trace, owner)[1]["bytes"]
 
 
 def test_slots_of_a_sample_count_bags_once(site):
@@ -212,3 +258,18 @@ def test_a_comparison_lists_the_tables():
     assert rows["fs"]["busiest"]["bytes"] > 0
     assert "8 of 8 tables pool at the owner" in rows["fs"]["options"]
     assert f"{rows['fs']['busiest']['bytes']:,.0f} B on the busiest link" in rows["fs"]["options"]
+
+
+def test_bags_that_repeat_do_not_decide_where_a_table_pools():
+    # Two requests of 16 samples with the same history: rows are cached, so that their bytes are
+    # few beside those of 16 vectors of bags, but not beside those of one.
+    model = Model((5000, 5000), 16, 1, (16,), (1,), "requests", ((20, 30), (1, 1)),
+                  requests=(16, 16), request_tables=(0,))
+    point = POINT.changed(dataset=model, nodes=2, mini_batch=32)
+    trace = Site.of(point).trace
+    tables = {once: owner_tables(point, trace, "auto", once=once) for once in (False, True)}
+    assert tables == {False: (), True: (0,)}
+    bags, busiest = zip(*(tables_of(point, trace, (0,), once=once) for once in (False, True)))
+    assert 8 * bags[1][0]["foreign_bags"] < bags[0][0]["foreign_bags"]
+    assert busiest[1]["bytes"] < busiest[0]["bytes"]
+    assert EnSearch(Site.of(point), True).all_variants()[0][-1]["pool"] == "auto"

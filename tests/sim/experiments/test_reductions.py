@@ -6,15 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from host.placement.reduction import TERMS, Pass, reduction
 from host.placement.sets import set_of
 from host.placement.shard import ShardPlan, key_hash
 from host.timing.gpu import GpuProfile
 from host.timing.pcie import PcieProfile
 from rtl.config import preset
 from sim.evaluation.fields import Workload
-from sim.evaluation.gradient_path import RowWrites
 from sim.evaluation.trace import trace_of
-from sim.evaluation.workloads import TERMS, Pass, reduction
+from sim.offline.gradient_path import RowWrites
 
 
 def table(arriving, keys, ways):
@@ -74,6 +74,7 @@ def test_tables_hold_the_keys_that_come_first(nodes, keys):
         partials, held, passes = by_hand(batch.samples, plan, config)
         assert found.partials.tolist() == partials.tolist() and found.sums.tolist() == held
         assert found.passes == passes
+        assert found.foreign.sum() == partials.sum() - np.trace(partials)
         assert max(map(len, passes)) > 1 or keys[1] > 64
         assert sum(each.rows for of in found.passes for each in of) == len(
             set(batch.samples.keys.tolist()))

@@ -86,7 +86,8 @@ def test_auto_chooses_the_fewest_bytes():
                     f"96 samples, caches empty at first)")
 
 
-def chosen_of(bags: list[list[int]], runtime: Runtime = RUNTIME) -> list[int]:
+def chosen_of(bags: list[list[int]], runtime: Runtime = RUNTIME,
+              repeats: str = "send") -> list[int]:
     """Return the tables that ``auto`` pools at the owner, node 1, for a file with these bags.
 
     bags: keys of each bag, by sample and table; all bags of a table begin with the same rows.
@@ -96,7 +97,8 @@ def chosen_of(bags: list[list[int]], runtime: Runtime = RUNTIME) -> list[int]:
     rows = np.concatenate([np.arange(keys) for keys in lengths.reshape(-1)])
     n = len(bags)
     samples = Samples(np.zeros((n, 1), np.float32), np.zeros(n, np.float32), lengths, tables, rows)
-    workload = Workload(pool="auto", nodes=2, data="absent.txt", format="trace")
+    workload = Workload(pool="auto", nodes=2, data="absent.txt", format="trace",
+                        repeats=repeats)
     plan, _ = with_pools(ShardPlan.deal(MODEL, 2, "1,1,1,1,1,1,1,1"), MODEL, workload, TINY,
                          runtime, [samples])
     return np.flatnonzero(plan.owner_pooled).tolist()
@@ -108,6 +110,12 @@ def test_auto_depends_on_the_remote_cache_and_the_longest_bag():
     assert chosen_of(repeated) == []
     assert chosen_of(repeated, Runtime(remote_cache=False)) == [2]
     assert remote_cache_of(TINY, Runtime(remote_cache=False)) == (0, 4)
+    # A bag that is sent once, beside a cache that serves its repeats; two different bags in turn.
+    for repeats in ("neighbours", "indices", "nic"):
+        assert chosen_of(repeated, repeats=repeats) == [2]
+    turns = [[0, 0, 3 + number % 2, 0, 0, 0, 0, 0] for number in range(24)]
+    assert [chosen_of(turns, repeats=repeats) for repeats in (
+        "send", "neighbours", "indices", "nic")] == [[], [], [2], []]
     assert remote_cache_of(TINY, Runtime(remote_cache_sets=3)) == (3, 4)
     assert chosen_of([[0, 0, 255, 254, 0, 0, 0, 0], [0] * 8]) == [3]
 

@@ -100,6 +100,8 @@ def test_row_reads(tmp_path, case):
      "settings": ("owner_bag_beats=64", "bag_timeout=500")},
     {"nodes": 2, "mini_batch": 32, "owner": [1, 4, 7], "in_flight": 1},
     {"nodes": 4, "mini_batch": 40, "owner": [0, 2, 3, 5], "settings": ("pooling=mean",)},
+    {"nodes": 3, "mini_batch": 32, "owner": [0, 2, 5],
+     "settings": ("lookup_timeout=690", "vector_timeout=690")},
     # Own and foreign bags share the places, and own bags and own keys the way to the hold buffer.
     pytest.param({"nodes": 3, "mini_batch": 24, "settings": ("interaction=true",)},
                  marks=pytest.mark.slow),
@@ -113,7 +115,7 @@ def test_row_reads(tmp_path, case):
      "settings": ("link=true", "deliver=unique")},
     {"nodes": 3, "mini_batch": 24, "owner": [0, 2, 5],
      "settings": ("link=true", "interaction=true")}],
-    ids=["all", "short lists", "few places", "small windows", "mixed", "mixed means",
+    ids=["all", "short lists", "few places", "small windows", "mixed", "mixed means", "patient",
          "interaction", "mixed interaction", "unique", "mixed unique", "link", "mixed link, unique",
          "mixed link, interaction"])
 def test_owner_pooled_bags(tmp_path, case):

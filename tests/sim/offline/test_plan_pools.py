@@ -20,6 +20,7 @@ from sim.job.pools import wire_of
 from sim.job.workload import Workload
 from sim.offline.plan import plan
 from sim.offline.plan_packing import bag_packets
+from sim.offline.plan_table import _updates
 from sim.run.run import run
 
 FULL = ("lookup_timeout=30000", "bag_timeout=30000", "vector_timeout=30000", "request_timeout=500")
@@ -177,3 +178,28 @@ def test_bags_that_exceed_a_packet_are_rejected(tmp_path):
     with pytest.raises(ValueError, match="table 0 pools at the owner: its bags must have at most "
                                          "254 keys with query_beats 32, not 400"):
         plan(Workload.of(cluster="direct_pair", data=str(path), format="trace", pool="owner"))
+
+
+def test_a_training_has_the_time_of_each_place_of_updates():
+    given = {"cluster": "h100", "nodes": 4, "model": "multi_hot", "samples": 128, "mini_batch": 64}
+    found = plan(Workload.of(**given, pool="auto"), optimizer="sgd")
+    updates, tables = found["updates"], found["tables"]
+    assert updates["tables"] == sum(row["pool"] == "owner" for row in tables) > 0
+    assert updates["place"] == min(("gpu", "nic"), key=lambda place: updates[f"{place}_us"])
+    assert all(row["requester_gradients"] > 0 and row["owner_gradients"] > 0 for row in tables)
+    for row in tables:
+        costs = [sum(row[f"{place}_{part}"] for part in ("bytes", "headers", "gradients"))
+                 for place in ("requester", "owner")]
+        assert (row["pool"] == "owner") == (costs[1] < costs[0])
+    plain = plan(Workload.of(**given, pool="auto"))
+    assert plain["updates"] is None and not any(
+        row[f"{place}_gradients"] for row in plain["tables"] for place in ("requester", "owner"))
+    assert plan(Workload.of(**given), optimizer="sgd")["updates"] is None
+    assert f"use --update {updates['place']}" in "".join(_updates(found))
+
+
+def test_nics_take_longer_for_bags_of_many_keys():
+    """A kernel reads the gradient of a bag for each key; the reducer adds a beat per cycle."""
+    planned = plan(Workload.of(cluster="h100", nodes=4, model="dcnv2", samples=64, mini_batch=64,
+                               pool="owner"), optimizer="sgd")["updates"]
+    assert planned["place"] == "gpu" and planned["nic_us"] > 2 * planned["gpu_us"]

@@ -191,8 +191,8 @@ def test_modelled_nics(model, pool):
 
 
 @pytest.mark.parametrize(("repeats", "settings", "message"), [
-    ("indices", ("interaction=true", "dot_units=3"), "repeats must be send with interaction"),
-    ("once", (), "repeats must be one of send, neighbours, indices, not 'once'")])
+    ("indices", ("interaction=true", "dot_units=3"), "repeats must be send or nic with inter"),
+    ("once", (), "repeats must be one of send, neighbours, indices, nic, not 'once'")])
 def test_options_that_contradict(model, repeats, settings, message):
     with pytest.raises(ValueError, match=message):
         Run(_options(model, repeats, *settings))

@@ -45,7 +45,7 @@ def write(folder: Path, dimension: int = 16) -> str:
     return write_model(folder / f"{dimension}.toml", model)
 
 
-def options(path: str, *, nic: Sequence[str] = NIC, settings: Sequence[str] = (),
+def options(path: str | Model, *, nic: Sequence[str] = NIC, settings: Sequence[str] = (),
             **changes) -> TrainOptions:
     """Return options of a training of 20 steps on two nodes with hashed rows."""
     return TrainOptions.of(**{
@@ -53,7 +53,7 @@ def options(path: str, *, nic: Sequence[str] = NIC, settings: Sequence[str] = ()
         "placement": "row", "settings": (*nic, *settings), **changes})
 
 
-def trained(path: str, **changes) -> tuple[dict, RowStore]:
+def trained(path: str | Model, **changes) -> tuple[dict, RowStore]:
     """Train; check that the result has no faults and return it with the rows."""
     job = Training(options(path, **changes))
     result = job.execute()

@@ -1,9 +1,11 @@
 """Training with tables that pool at their owner: weights are the same for every number of nodes."""
 
+from dataclasses import replace
+
 import pytest
 
 from host.errors import InputError
-from host.model import Model
+from host.model import Model, load_model
 from sim.faults.cells import EVERYTHING
 from tests.sim.interacting import write_model
 from tests.sim.training.compiled_nics import NIC, trained
@@ -20,7 +22,7 @@ def path(tmp_path_factory) -> str:
     return write_model(tmp_path_factory.mktemp("model") / "small.toml", MODEL)
 
 
-def weights(path: str, **given) -> str:
+def weights(path: str | Model, **given) -> str:
     """Return the weights' hash of the reference alone."""
     return trained(path, fidelity="model", **WHOLE | given)[0]["weights_sha256"]
 
@@ -81,3 +83,31 @@ def test_nics_sum_exactly(path, given):
     assert result["weights_sha256"] == weights(path, **optimizer)
     looked_up = sum(node["bag_check.bags"] for node in result["counters"])
     assert (looked_up > 0) == (given.get("nodes", 2) > 1)
+
+
+def scaled(name: str) -> Model:
+    """Return four tables of a model with its bags and requests, fewer rows and small MLPs."""
+    model = load_model(name).with_tables(CHOSEN[name], f"{name}, scaled")
+    return replace(model, rows=tuple(min(rows, 300) for rows in model.rows), dimension=16, dense=3,
+                   bottom=(4, 16), top=(4, 1), dimensions=())
+
+
+CHOSEN = {"dcnv2": [1, 19, 20, 21], "ranking": [0, 6, 13, 22]}
+"""Tables of 2, 12, 100 and 27 keys; and of a user, its history, an item and its tags."""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("update", ["gpu", "nic"])
+@pytest.mark.parametrize("name", list(CHOSEN))
+def test_workloads_of_bags_have_the_weights_of_the_reference(name, update):
+    given = {"pool": "owner", "update": update, "nodes": 2} | WHOLE | {"samples": 32}
+    model = scaled(name)
+    assert max(most for _, most in model.bags) == 100
+    result, _ = trained(model, nic=BAGS, **given)
+    assert result["update"] == update and set(result["pool"]) == {"owner"}
+    by_gpus = update == "gpu"
+    alone = {"pool": "owner" if by_gpus else "requester", "samples": 32,
+             "nic": ("hold_vectors=1024",)}
+    assert result["weights_sha256"] == weights(model, **alone)
+    assert result["weights_sha256"] == weights(model, nodes=4, **alone)
+    assert (sum(node["bag_gradients.bags"] for node in result["counters"]) > 0) == by_gpus
