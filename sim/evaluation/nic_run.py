@@ -241,7 +241,7 @@ def run_nics(options: RunOptions, batches: Sequence[MiniBatch], warmup: int = 0)
 
     ``warmup``: mini-batches that are not counted. ``RuntimeError`` if the run fails.
     """
-    run = Run(options, batches=batches)
+    run = Run(options, batches=batches, counted=False)
     watch = _Watch(run.simulation, len(batches), options.workload.in_flight, warmup)
     result = run.execute(take=watch.take)
     if not result["complete"] or result["bit_identical"] is False:

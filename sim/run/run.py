@@ -67,6 +67,7 @@ class Run:
     options: options of the run.
     backend: the implementations; by default the result of :func:`choose`.
     batches: mini-batches to run; by default the mini-batches of the options.
+    counted: whether to count foreign keys, for the result's hit rate of unique keys.
 
     Members
     -------
@@ -78,8 +79,9 @@ class Run:
     """
 
     def __init__(self, options: RunOptions, backend: Backend | None = None,
-                 batches: Iterable[MiniBatch] | None = None):
+                 batches: Iterable[MiniBatch] | None = None, counted: bool = True):
         self.options = options
+        self._counted = counted
         workload, simulation = options.workload, options.simulation
         check_warmup(workload)
         backend = backend or choose(options)
@@ -171,7 +173,7 @@ class Run:
             step = Step.of(number, first, samples, nodes, answer, dense, batch,
                            unique=self._unique, plan=self.plan,
                            repeats=self.options.workload.host_repeats)
-            if nodes > 1:
+            if nodes > 1 and self._counted:
                 step.foreign_keys = foreign_keys(self.plan, samples, step.shares)
             yield step
             first += len(samples)
