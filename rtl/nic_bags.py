@@ -87,11 +87,14 @@ def bag_blocks(config: NicConfig) -> dict[str, wiring.Component]:
 
 def bag_routers(config: NicConfig) -> dict[str, wiring.Component]:
     """Return the blocks without counters, by name."""
-    arbiters = {name: Arbiter(OutgoingSegment, 2, last=lambda item: item.segment.tail)
-                for name in ("bag_arbiter", "list_arbiter")}
-    return {"bag_router": VectorRouter(),
-            "local_arbiter": Arbiter(VectorBeat, 2, last=lambda beat: beat.last)} | (
-                arbiters | {"bag_credit": BagCredit()} if config.training else {})
+    blocks: dict[str, wiring.Component] = {
+        "bag_router": VectorRouter(),
+        "local_arbiter": Arbiter(VectorBeat, 2, last=lambda beat: beat.last)}
+    if config.training:
+        for name in ("bag_arbiter", "list_arbiter"):
+            blocks[name] = Arbiter(OutgoingSegment, 2, last=lambda item: item.segment.tail)
+        blocks["bag_credit"] = BagCredit()
+    return blocks
 
 
 def bag_credits(config: NicConfig) -> CreditCounter:
