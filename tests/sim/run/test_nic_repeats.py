@@ -28,7 +28,8 @@ requests = [5, 9, 14]
 """Requests of one user with several candidates; many bags are empty."""
 
 DELIVERIES = pytest.mark.parametrize("settings", [
-    (), ("deliver=unique", "completions=true"), ("interaction=true", "dot_units=3")],
+    (), ("deliver=unique", "completions=true"),
+    pytest.param(("interaction=true", "dot_units=3"), marks=pytest.mark.slow)],
     ids=["pooled", "unique", "interaction"])
 
 
