@@ -20,6 +20,8 @@ KINDS = ("drop", "duplicate", "reorder", "corrupt")
 ALL = "drop={rate},duplicate={rate},reorder={rate}:4us,corrupt={rate}"
 SMALL = "owner_bags=16", "owner_bag_beats=32", "bag_segments=32", "bag_timeout=2"
 """So few places, ids and credits that bags wait for each of them."""
+SIZES = pytest.mark.parametrize(
+    "settings", [(), pytest.param(SMALL, marks=pytest.mark.slow)], ids=["", "small"])
 
 
 def _options(faults: str | None = None, *settings: str, **options) -> RunOptions:
@@ -57,7 +59,7 @@ def test_a_network_that_loses_nothing(calm):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("settings", [(), SMALL], ids=["", "small"])
+@SIZES
 @pytest.mark.parametrize("faults", [
     *(f"{kind}-{opcode}=0.01" + ":4us" * (kind == "reorder")
       for kind in KINDS for opcode in ("bags", "bag_vectors")),
@@ -79,7 +81,7 @@ def test_values_stay(calm, faults, settings):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("settings", [(), SMALL], ids=["", "small"])
+@SIZES
 @pytest.mark.parametrize("seed", [1, 19, 20, 35])
 def test_restarts_between_samples(calm, seed, settings):
     """Frames of a peer to the former NIC reach the new one, and it takes none of them. Credits of
@@ -95,7 +97,7 @@ def test_restarts_between_samples(calm, seed, settings):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("owner", [False, True], ids=["requester", "owner"])
-@pytest.mark.parametrize("settings", [(), SMALL], ids=["", "small"])
+@SIZES
 def test_restarts_amid_bags(tmp_path, settings, owner):
     """Bags of the former self are with their owners, or its own vectors are owed, when it returns.
     """
@@ -143,7 +145,7 @@ def _with_dead(tmp_path, start: float | None, *settings: str):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("settings", [(), SMALL], ids=["", "small"])
+@SIZES
 @pytest.mark.parametrize("start", [0, 12, 20, 30])
 def test_survivors_of_a_dead_owner(tmp_path, start, settings):
     """Samples with a bag that the dead node owes end with status PEER, all others with their

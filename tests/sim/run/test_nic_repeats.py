@@ -141,7 +141,7 @@ def _bad(step: Step, known: int) -> np.ndarray:
     return rows >= known
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @DELIVERIES
 @pytest.mark.parametrize("start", [0, 12, 30])
 def test_flagged_bags_of_a_dead_node(tmp_path, settings, start):
