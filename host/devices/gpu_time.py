@@ -1,12 +1,15 @@
 """Timing model of GPU kernels: duration, and occupancy of the GPU."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
+from typing import Any
 
 from host.devices.cost import Cost
 from host.devices.operation import Operation
 from host.devices.software import SoftwareProfile
+from host.once import once
 from host.timing.gpu import GpuProfile
 
 __all__ = ["GpuTime", "Kernels"]
@@ -50,7 +53,7 @@ class GpuTime:
     def __init__(self, gpu: GpuProfile, software: SoftwareProfile):
         self.gpu = gpu
         self.software = software
-        self._kernels: dict[Operation, Kernels] = {}
+        self.found: dict[Hashable, Any] = {}
 
     @cached_property
     def beside_resident(self) -> "GpuTime":
@@ -103,14 +106,9 @@ class GpuTime:
         """Return the microseconds in which ``operation`` uses the GPU."""
         return max(self.memory_us(operation), self.compute_us(operation))
 
+    @once
     def kernels(self, operation: Operation) -> Kernels:
         """Return duration and shares of each call of the operator; equal ones are computed once."""
-        found = self._kernels.get(operation)
-        if found is None:
-            found = self._kernels[operation] = self._kernels_of(operation)
-        return found
-
-    def _kernels_of(self, operation: Operation) -> Kernels:
         us = self.work_us(operation)
         least = 1 / self.gpu.multiprocessors
         if not us:

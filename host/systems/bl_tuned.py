@@ -6,6 +6,7 @@ import numpy as np
 
 from host.devices.dense_work import cast, dense_update
 from host.devices.embedding_work import gather, segment_sum, unique
+from host.once import once
 from host.systems.dense import Dense
 from host.systems.devices import Devices
 from host.systems.options import StepOptions
@@ -23,7 +24,7 @@ from host.systems.tables import (
     rows_of_tables,
 )
 from host.systems.tuning import WIRES, Tuning
-from host.systems.workload import Workload, of_workload
+from host.systems.workload import Workload
 
 __all__ = ["bl_tuned", "exchanged"]
 
@@ -47,7 +48,7 @@ def exchanged(w: Workload, tuning: Tuning) -> tuple[np.ndarray, np.ndarray]:
                       tuning.wire)
 
 
-@of_workload
+@once
 def _exchanged(w: Workload, dedupe: bool, key_bytes: int,
                wire: str) -> tuple[np.ndarray, np.ndarray]:
     keys, counts = (w.requested, "requested") if dedupe else (w.lookups + w.bags, "bags")

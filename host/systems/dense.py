@@ -8,9 +8,10 @@ from host.devices.dense_work import (
     mlp,
     mlp_backward,
 )
+from host.once import once
 from host.systems.options import StepOptions
 from host.systems.program import After, Program, Work
-from host.systems.workload import Workload, of_workload
+from host.systems.workload import Workload
 
 __all__ = ["Dense"]
 
@@ -73,12 +74,12 @@ class Dense:
         return program.kernels([self.update()], (*early, *at))
 
 
-@of_workload
+@once
 def _bottom(w: Workload, level: int) -> Work:
     return "bottom MLP", "mlp", mlp(int(w.samples.max()), w.model.bottom_layers, level)
 
 
-@of_workload
+@once
 def _top(w: Workload, level: int, interact: bool) -> list[Work]:
     samples = int(w.samples.max())
     parts: list[Work] = [("top MLP", "mlp", mlp(samples, w.model.top_layers, level))]

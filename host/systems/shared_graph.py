@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import lcm
 
-from host.systems.stage import Part, Step
+from host.systems.stage import Part, Step, ascending
 
 __all__ = ["in_graphs", "in_one_graph", "rounds"]
 
@@ -71,8 +71,7 @@ class _Shared:
                 works = "cpu" in stage.resources
                 if works:
                     after += self._thread
-                moved.append(self._step.again(
-                    stage, tuple(sorted(set(after))) if len(after) > 1 else tuple(after)))
+                moved.append(self._step.again(stage, ascending(after)))
                 if works:
                     self._thread = (moved[-1],)
 

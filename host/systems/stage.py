@@ -1,11 +1,11 @@
 """Stages (timed work on resources) and steps (graphs of stages)."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-__all__ = ["PHASES", "Part", "Stage", "Step"]
+__all__ = ["PHASES", "Part", "Stage", "Step", "ascending"]
 
 PHASES = ("input_all_to_all", "embedding_lookup", "embedding_all_to_all", "irregular", "mlp",
           "backward_all_to_all", "all_reduce", "overhead")
@@ -69,6 +69,16 @@ class Stage:
         return list(zip(self.resources, self.shares))
 
 
+def ascending(numbers: Sequence[int]) -> tuple[int, ...]:
+    """Return ``numbers`` in ascending order, each once."""
+    if len(numbers) == 2:
+        first, second = numbers
+        if first < second:
+            return first, second
+        return (first,) if first == second else (second, first)
+    return tuple(sorted(set(numbers))) if len(numbers) > 2 else tuple(numbers)
+
+
 @dataclass
 class Step:
     """Stages of one mini-batch, or of one of its micro-batches, in topological order.
@@ -96,12 +106,7 @@ class Step:
         Raises ``ValueError`` if ``after`` names a later stage.
         """
         number = len(self.stages)
-        before = tuple(after)
-        if len(before) == 2:
-            first, second = before
-            before = before if first < second else (first,) if first == second else (second, first)
-        elif len(before) > 2:
-            before = tuple(sorted(set(before)))
+        before = ascending(after)
         if before and not 0 <= before[0] <= before[-1] < number:
             wrong = before[0] if before[0] < 0 else before[-1]
             raise ValueError(f"after of {name} must be between 0 and {number - 1}, not {wrong!r}")

@@ -10,8 +10,9 @@ from host.devices.cpu import CpuTime
 from host.devices.embedding_work import expand, gather, layout, scatter_update, segment_sum, unique
 from host.devices.gpu_time import GpuTime
 from host.devices.operation import Operation
+from host.once import once
 from host.systems.options import KEY_BYTES
-from host.systems.workload import Workload, of_workload
+from host.systems.workload import Workload
 from rtl.formats import DescriptorKind
 
 __all__ = ["INDEX", "by_table", "bytes_of", "copied_values", "in_shares", "input_bytes", "lookups",
@@ -26,20 +27,20 @@ def vector_bytes(w: Workload) -> int:
     return 4 * w.model.width
 
 
-@of_workload
+@once
 def bytes_of(w: Workload, counts: str) -> np.ndarray:
     """Return the bytes, without padding, of the vectors that a member of `Workload` counts."""
     return np.sum([4 * dimension * getattr(part, counts) for dimension, part in w.parts], axis=0)
 
 
-@of_workload
+@once
 def copied_values(w: Workload) -> int:
     """Return the number of values in the rows of replicated tables."""
     return sum(dimension * table.rows for dimension, table in zip(
         w.model.table_dimensions, w.plan.tables) if table.kind == DescriptorKind.REPLICATED)
 
 
-@of_workload
+@once
 def in_shares(w: Workload, operation: Callable[[int, int, int], Operation], rows: str,
               groups: str) -> Operation:
     """Return an operation on ``rows`` and ``groups`` of the largest share, for all dimensions.
@@ -51,7 +52,7 @@ def in_shares(w: Workload, operation: Callable[[int, int, int], Operation], rows
                     for of in (rows, groups)), dimension) for dimension, part in w.parts))
 
 
-@of_workload
+@once
 def input_bytes(w: Workload, arrived: bool = True, index: int = INDEX) -> float:
     """Return the bytes of dense features, indices and offsets, maximum over nodes.
 
@@ -63,7 +64,7 @@ def input_bytes(w: Workload, arrived: bool = True, index: int = INDEX) -> float:
                   + index * (w.lookups.sum(axis=axis) + w.bags.sum(axis=axis))).max())
 
 
-@of_workload
+@once
 def pooled(w: Workload) -> list[Operation]:
     """Return the sums of partial bags at the requesters that have the most; empty without any.
 
@@ -74,7 +75,7 @@ def pooled(w: Workload) -> list[Operation]:
     return [in_shares(w, gather, "bags", "whole")]
 
 
-@of_workload
+@once
 def rows_of_tables(w: Workload) -> int:
     """Return the rows of all tables: the number of distinct (table, row) keys."""
     return sum(table.rows for table in w.plan.tables)
@@ -99,7 +100,7 @@ def lookups(w: Workload, device: GpuTime | CpuTime, fused: bool = False,
     return _slowest(device, _lookups(w, fused, requested, joined))
 
 
-@of_workload
+@once
 def _lookups(w: Workload, fused: bool, requested: bool,
              joined: bool) -> tuple[tuple[Operation, ...], ...]:
     """Return the gathers of each node that has tables; equal work once."""

@@ -1,9 +1,9 @@
 """Traffic of one mini-batch on a cluster: lookups, pooled vectors and keys between nodes."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,7 @@ from host.samples import Samples, share_sizes
 from host.systems.tally import Tally
 from rtl.formats import DescriptorKind
 
-__all__ = ["Workload", "of_workload", "workload_of"]
-
-_P, _R = ParamSpec("_P"), TypeVar("_R")
+__all__ = ["Workload", "workload_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +39,7 @@ class Workload:
         preceding sample of the share, or None if all bags differ.
     by_dimension: for each dimension of a table, ascending, the counts of the tables of this
         dimension; empty if all tables have the same.
-    found: results of functions of the mini-batch, see :func:`of_workload`.
+    found: results of functions of the mini-batch, see :func:`host.once.once`.
     """
 
     model: Model
@@ -99,20 +97,6 @@ class Workload:
     def similarity(self) -> float:
         """1 - unique keys / accesses; 0 without accesses."""
         return 1 - self.distinct / self.accesses if self.accesses else 0.0
-
-
-def of_workload(function: Callable[Concatenate[Workload, _P], _R]) -> Callable[
-        Concatenate[Workload, _P], _R]:
-    """Let a function of a mini-batch and of hashable values compute each result once: a search
-    builds many steps from the same counts. Callers must not change a result."""
-    @wraps(function)
-    def kept(w: Workload, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        key = (function, args, tuple(kwargs.items()))
-        if key not in w.found:
-            w.found[key] = function(w, *args, **kwargs)
-        return w.found[key]
-
-    return kept
 
 
 def workload_of(samples: Samples, model: Model, plan: ShardPlan, tally: Tally | None = None,

@@ -10,6 +10,7 @@ import numpy as np
 
 from gen.base.settings import overridden, setting_name
 from host.model import Model
+from host.once import once
 from host.systems import (
     BAG_PACES,
     POOLS,
@@ -43,7 +44,6 @@ from sim.evaluation.trace import (
     Trace,
     copied_all,
     model_without,
-    of_trace,
     plan_of,
     tally_of,
     without_small,
@@ -119,7 +119,7 @@ def deliveries(point: Fields, trace: Trace, copied_rows: int, owner: tuple[int, 
         (kept[table], plan.tables[table].owner) for table in owner) if plan else (), once))
 
 
-@of_trace
+@once
 def _deliveries(trace: Trace, small: tuple[bool, ...], endpoints: int,
                 pooled: tuple[tuple[int, int], ...], once: bool) -> tuple[Delivery, ...]:
     return tuple(delivery_of(tally_of(trace, number, endpoints), small, dict(pooled), once)

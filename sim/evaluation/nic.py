@@ -9,6 +9,7 @@ import numpy as np
 from gen.base.settings import overridden, setting_name
 from host.batching.repeats import repeated_bags
 from host.model import Model
+from host.once import once
 from host.placement.shard import ShardPlan
 from host.samples import share_sizes
 from host.systems import UPDATES, Devices, NicTimes
@@ -23,7 +24,6 @@ from sim.evaluation.trace import (
     busy_trace,
     least_busy,
     nic_plan_of,
-    of_trace,
     placement_of,
     plan_of,
 )
@@ -364,7 +364,7 @@ def cache_rows(point: Fields, nics: Nics,
     return rows, notes
 
 
-@of_trace
+@once
 def reaching(trace: Trace, plan: ShardPlan) -> dict[str, float]:
     """Return the unique keys of the trace that reach each cache of the mean node."""
     nodes = plan.nodes

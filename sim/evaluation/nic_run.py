@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from host.batching import MiniBatch
+from host.once import once
 from host.timing.clock import CYCLE_NS
 from rtl.formats import Opcode
 from sim.evaluation.fields import Workload
 from sim.evaluation.store import Store
-from sim.evaluation.trace import Trace, of_trace
+from sim.evaluation.trace import Trace
 from sim.files.identity import sources_of
 from sim.job.options import RunOptions
 from sim.node.step import Step
@@ -293,7 +294,7 @@ def all_runs(wanted: Sequence[RunOptions], trace: Trace, runs: Store | None) -> 
     return [found[options] for options in wanted]
 
 
-@of_trace
+@once
 def _run(trace: Trace, options: RunOptions) -> NicRun:
     return run_nics(options, trace.batches, trace.warmup)
 

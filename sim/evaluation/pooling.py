@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from host.once import once
 from host.placement.pooling import ForeignBags, PoolBytes, choose_pools, pool_obstacles
 from host.placement.shard import ShardPlan
 from host.systems import POOLS, UPDATES
 from rtl.config import NicConfig, preset
 from rtl.formats import DescriptorKind, PoolPlace
 from sim.evaluation.fields import Fields
-from sim.evaluation.trace import Trace, of_trace, plan_of, tally_of, without_small
+from sim.evaluation.trace import Trace, plan_of, tally_of, without_small
 from sim.job.pools import segments_of_samples, slots_with, wire_of
 from sim.job.settings import apply_settings
 from sim.nic_cpp.config import WideConfig
@@ -41,14 +42,14 @@ class _Nic:
                    config.remote_cache_rows // ways, training and update == UPDATES[0])
 
 
-@of_trace
+@once
 def _foreign(trace: Trace, plan: ShardPlan, nic: _Nic, once: bool) -> ForeignBags:
     """Return the foreign bags of all mini-batches of a trace; ``once``: without repeated bags."""
     return ForeignBags(plan, (batch.samples for batch in trace.batches),
                        "neighbours" if once else "send", nic.config if nic.gradients else None)
 
 
-@of_trace
+@once
 def _chosen(trace: Trace, plan: ShardPlan, nic: _Nic, pool: str, once: bool) -> tuple[int, ...]:
     foreign = _foreign(trace, plan, nic, once)
     obstacles = pool_obstacles(plan, nic.config, foreign.longest.tolist())
@@ -169,7 +170,7 @@ def least_vectors(point: Fields, trace: Trace, number: int, owner: tuple[int, ..
     return int((bags + np.maximum(rows - cached, 0)).max())
 
 
-@of_trace
+@once
 def _arriving(trace: Trace, plan: ShardPlan, number: int,
               bags: str) -> tuple[np.ndarray, np.ndarray]:
     """Return, for each requester, the foreign bags of owner-pooled tables and the distinct foreign
@@ -194,7 +195,7 @@ def _pairs(trace: Trace, plan: ShardPlan, number: int, name: str) -> np.ndarray:
     return found
 
 
-@of_trace
+@once
 def slots_of(trace: Trace, owner: tuple[int, ...], copied_rows: int = 0) -> int:
     """Return the most slots of a sample in tables of more than ``copied_rows`` rows: a slot per key
     or empty bag, and per bag of the tables ``owner``, numbered without copied tables."""
@@ -204,7 +205,7 @@ def slots_of(trace: Trace, owner: tuple[int, ...], copied_rows: int = 0) -> int:
                for batch in trace.batches)
 
 
-@of_trace
+@once
 def segments_of(trace: Trace, plan: ShardPlan) -> int:
     """Return the most segments of a sample's bags in the owner-pooled tables of ``plan``."""
     return max(int(segments_of_samples(batch.samples, plan).max()) for batch in trace.batches)

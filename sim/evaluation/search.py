@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any, ClassVar
 
 from host.batching.repeats import repeated_bags
+from host.once import once
 from host.systems import (
     COPIED_ROWS,
     THREADS,
@@ -27,7 +28,7 @@ from host.systems import (
 from sim.evaluation.fields import Fields, Flights, devices_of
 from sim.evaluation.forming import FILE_ORDER, Forming, forming_of
 from sim.evaluation.store import Store
-from sim.evaluation.trace import Trace, of_trace, plan_of, trace_of
+from sim.evaluation.trace import Trace, plan_of, trace_of
 from sim.evaluation.workloads import Workloads, workloads
 
 __all__ = ["CLOSE", "Built", "Choice", "Plain", "Search", "Site", "cost_of", "fastest",
@@ -145,7 +146,7 @@ class Site:
                      for limit in reversed(COPIED_ROWS)}.values())[::-1]
 
 
-@of_trace
+@once
 def _repeats(trace: Trace, nodes: int) -> bool:
     return any(bool((repeated_bags(batch.samples, nodes) & (batch.samples.bag_lengths > 0)).any())
                for batch in trace.measured)

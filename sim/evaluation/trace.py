@@ -1,16 +1,17 @@
 """Trace of a point: its mini-batches, the placement of its tables, and the part that NICs see."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, wraps
+from functools import lru_cache
 from threading import Lock
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 
 from host.batching import Batcher, MiniBatch, algorithm_of
 from host.data.contents import check_contents, contents
 from host.model import Model
+from host.once import once
 from host.placement.shard import ShardPlan
 from host.samples import Samples, first_samples
 from host.systems import Tally
@@ -21,7 +22,7 @@ from sim.job.workload import Workload as JobWorkload
 
 __all__ = ["ENDLESS", "LEAST_BUSY", "LEAST_BUSY_POOLED", "FewSamplesError", "Trace", "arrivals_of",
            "busy_trace", "copied_all", "first_of", "least_busy", "model_without", "nic_plan_of",
-           "of_trace", "placement_of", "plan_of", "tally_of", "trace_key", "trace_of",
+           "placement_of", "plan_of", "tally_of", "trace_key", "trace_of",
            "without_small"]
 
 SATURATED = 16
@@ -48,7 +49,6 @@ ENDLESS = 1 << 40
 _KEPT_KEYS = 120_000_000
 """Keys of the traces that a process keeps, about: 12 bytes each."""
 
-_P, _R = ParamSpec("_P"), TypeVar("_R")
 
 _READING = Lock()  # Dask may measure points in threads.
 
@@ -71,7 +71,7 @@ class Trace:
     changed: whether ``model`` differs from the data set's, such as for NICs that serve part of a
         trace. least_rows: tables of at most this many rows are left out; None without a table left
         out. only: whether no further samples can be made or read.
-    found: results of functions of the trace, see :func:`of_trace`.
+    found: results of functions of the trace, see :func:`host.once.once`.
     """
 
     of: Workload
@@ -99,21 +99,7 @@ class Trace:
         return min(total, (last // self.window + 1) * self.window) - 1
 
 
-def of_trace(function: Callable[Concatenate[Trace, _P], _R]) -> Callable[Concatenate[Trace, _P],
-                                                                        _R]:
-    """Let a function of a trace and of hashable values compute each result once. The results live
-    as long as the trace."""
-    @wraps(function)
-    def kept(trace: Trace, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        key = (function, args, tuple(kwargs.items()))
-        if key not in trace.found:
-            trace.found[key] = function(trace, *args, **kwargs)
-        return trace.found[key]
-
-    return kept
-
-
-@of_trace
+@once
 def tally_of(trace: Trace, number: int, nodes: int) -> Tally:
     """Return the counts of measured mini-batch ``number``, split over ``nodes``, by table."""
     return Tally(trace.measured[number].samples, nodes)
@@ -285,7 +271,7 @@ def placement_of(point: Fields, trace: Trace) -> tuple[str, tuple[int, ...] | No
     return ",".join(str(table.owner) for table in plan.tables), None
 
 
-@of_trace
+@once
 def _plan(trace: Trace, nodes: int, placement: str, gpus: int,
           least_rows: int | None = None) -> ShardPlan:
     """Return the plan of a trace; ``least_rows``: tables of at most this many rows are left out."""
@@ -313,7 +299,7 @@ def copied_all(trace: Trace, rows: int) -> bool:
     return max(trace.model.rows) <= rows
 
 
-@of_trace
+@once
 def without_small(trace: Trace, rows: int) -> Trace:
     """Return a trace without the tables of at most ``rows`` rows; at least one table must remain.
     """

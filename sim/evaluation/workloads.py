@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from host.batching import MiniBatch
+from host.once import once
 from host.placement.reduction import Reduction, reduction
 from host.placement.sets import NodeCaches
 from host.placement.shard import ShardPlan, key_hash
@@ -16,7 +17,7 @@ from host.systems.bl_tuned import Tuning, exchanged
 from host.systems.tables import vector_bytes
 from rtl.config import LANES, NicConfig, beats_of, packing_of, partials_in
 from rtl.formats import BEAT_BYTES, RECORDS_PER_BEAT, EmberHeader
-from sim.evaluation.trace import Trace, of_trace, tally_of
+from sim.evaluation.trace import Trace, tally_of
 from sim.job.settings import Runtime
 from sim.offline.bag_gradients import BagTraffic
 
@@ -61,13 +62,13 @@ class Workloads:
         return self._made[rows, number]
 
 
-@of_trace
+@once
 def workloads(trace: Trace, plan: ShardPlan) -> Workloads:
     """Return the work of each measured mini-batch for the nodes of ``plan``."""
     return Workloads(trace, plan)
 
 
-@of_trace
+@once
 def reductions(trace: Trace, plan: ShardPlan, config: NicConfig,
                gpus: bool = False) -> tuple[Reduction, ...]:
     """Return the sums of each measured mini-batch of a trace; with ``gpus``, of the tables that
@@ -77,7 +78,7 @@ def reductions(trace: Trace, plan: ShardPlan, config: NicConfig,
                  for batch in trace.measured)
 
 
-@of_trace
+@once
 def bag_traffic(trace: Trace, plan: ShardPlan, config: NicConfig,
                 runtime: Runtime) -> tuple[BagTraffic, ...]:
     """Return the bags with gradients of each measured mini-batch, where GPUs update the rows."""
@@ -101,7 +102,7 @@ class Updates:
                 for name, counts in (("rows", self.rows), ("misses", self.misses))}
 
 
-@of_trace
+@once
 def updates_of_trace(trace: Trace, plan: ShardPlan, rows: int, ways: int,
                      policy: str = "lru", gpus: bool = False) -> Updates:
     """Return :func:`updates` of the measured mini-batches of a trace."""

@@ -2,12 +2,13 @@
 
 import pytest
 
+from host.once import once
 from sim.evaluation import sweep
 from sim.evaluation import trace as traces
 from sim.evaluation.en import deliveries
 from sim.evaluation.point import Point
 from sim.evaluation.sweep import each
-from sim.evaluation.trace import of_trace, plan_of, tally_of, trace_of, without_small
+from sim.evaluation.trace import plan_of, tally_of, trace_of, without_small
 from sim.evaluation.workloads import workloads
 
 SMALL = {"nodes": 2, "mini_batch": 16, "warmup": 1, "measured": 2}
@@ -37,7 +38,7 @@ def test_the_traces_used_last_are_kept_up_to_a_number_of_keys(monkeypatch):
 def test_a_result_is_computed_once_for_each_trace_and_its_arguments():
     asked = []
 
-    @of_trace
+    @once
     def of(trace, number):
         asked.append((trace, number))
         return number + 1
