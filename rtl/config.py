@@ -316,6 +316,12 @@ class NicConfig:
         """Bags of a sample that may be repeated; 0 without the comparison of bags."""
         return self.repeat_vectors if self.owner_bags and self.repeat_words else 0
 
+    def check_repeats(self) -> None:
+        """Raise ``ValueError`` without the comparison of bags."""
+        if not self.repeat_positions:
+            raise ValueError(f"repeat_words must be above 0, with owner_bags, not "
+                             f"{self.repeat_words!r}")
+
     @property
     def vector_packing(self) -> int:
         """log2 of the longest vectors that share a beat of a packet."""

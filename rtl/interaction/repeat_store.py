@@ -41,9 +41,7 @@ class RepeatStore(wiring.Component):
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
-        if not config.repeat_positions:
-            raise ValueError(f"repeat_words must be above 0, with owner_bags, not "
-                             f"{config.repeat_words!r}")
+        config.check_repeats()
         self._beats, self._bits = config.vector_beats, config.store_bits
         self._vectors, self._beat = config.repeat_vectors, pooled_beat(config.repeat_positions)
         super().__init__({

@@ -73,9 +73,7 @@ class BagRepeats(wiring.Component):
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
-        if not config.repeat_positions:
-            raise ValueError(f"repeat_words must be above 0, with owner_bags, not "
-                             f"{config.repeat_words!r}")
+        config.check_repeats()
         self._words, self._positions = config.repeat_words, config.repeat_positions
         self._size = bits_for(config.bag_words)
         # Behind the longest bag, whose tail decides, as many segments as wait for their verdict.

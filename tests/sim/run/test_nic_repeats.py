@@ -13,19 +13,10 @@ from sim.node.step import Step
 from sim.run.run import Run, run
 from tests.sim.run.results import faultless
 from tests.sim.run.test_bags_link import DEAD, LINK, NODES
-from tests.sim.run.test_repeats import _counter, _options, _steps
+from tests.sim.run.test_repeats import _counter, _options, _steps, model_of_requests
 
-MODEL = """
-dimension = 16
-dense = 1
-bottom = [16]
-top = [1]
-requests = [5, 9, 14]
-""" + "".join(f"[[tables]]\nname = 't{number}'\nrows = {rows}\nbag = {bag}\nrequest = {request}\n"
-              for number, (rows, bag, request) in enumerate([
-                  (500, 1, "true"), (3000, [0, 40], "true"), (40, 1, "false"),
-                  (20, [0, 2], "false"), (900, [2, 9], "true")]))
-"""Requests of one user with several candidates; many bags are empty."""
+MODEL = model_of_requests((500, 1, "true"), (3000, [0, 40], "true"), (40, 1, "false"),
+                          (20, [0, 2], "false"), (900, [2, 9], "true"))
 
 DELIVERIES = pytest.mark.parametrize("settings", [
     (), ("deliver=unique", "completions=true"),

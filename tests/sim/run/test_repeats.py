@@ -16,17 +16,24 @@ from sim.run.run import Run, run
 from tests.sim.run.results import faultless
 from tests.sim.run.test_bags_link import DEAD, LINK, NODES
 
-MODEL = """
+
+def model_of_requests(*tables: tuple) -> str:
+    """Return a model of requests of one user with several candidates; many bags are empty.
+
+    tables: rows, keys of a bag, and whether a bag is the request's, for each table.
+    """
+    return """
 dimension = 16
 dense = 1
 bottom = [16]
 top = [1]
 requests = [5, 9, 14]
 """ + "".join(f"[[tables]]\nname = 't{number}'\nrows = {rows}\nbag = {bag}\nrequest = {request}\n"
-              for number, (rows, bag, request) in enumerate([
-                  (500, 1, "true"), (3000, [0, 8], "true"), (40, 1, "false"),
-                  (20, [0, 2], "false")]))
-"""Requests of one user with several candidates; many bags are empty."""
+              for number, (rows, bag, request) in enumerate(tables))
+
+
+MODEL = model_of_requests((500, 1, "true"), (3000, [0, 8], "true"), (40, 1, "false"),
+                          (20, [0, 2], "false"))
 SAMPLES = 96
 
 
