@@ -34,8 +34,8 @@ THREADS = 2
 
 PACES = (1, 4, 16)
 """Least times from a launch of gathers to the next, microseconds, that a NIC's driver may choose
-from. They are a factor of 4 apart, between which intervals change by about 1 %. They do not depend on
-the machine: a machine with faster calls has the same choice."""
+from, a factor of 4 apart: intervals change by about 1 % between them. They do not depend on the
+machine: a machine with faster calls has the same choice."""
 
 BAG_PACES = (64,)
 """Further such times where tables pool at their owner: a bag that waits for a kernel holds a place
