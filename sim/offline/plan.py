@@ -17,36 +17,28 @@ than expected here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
-from host.model import Model
 from host.placement.deal import PLACEMENTS
 from host.placement.pooling import pool_obstacles
 from host.placement.sets import NodeCaches
 from host.placement.shard import ShardPlan, key_hash
 from host.samples import first_lookups, rechunk
-from host.timing.clock import CYCLE_NS
-from host.timing.cluster import Cluster, load_cluster
-from host.timing.gpu import GpuProfile
-from host.timing.network import Network, NetworkProfile
-from host.timing.pcie import PcieProfile
-from host.toml.profile import load_profile
-from rtl.config import NicConfig, beats_of, preset
 from sim.job.fit import check_units, config_to_build
 from sim.job.inputs import SampleSource
 from sim.job.memory import STATE_BYTES, node_bytes
 from sim.job.pools import check_bags, check_weights, remote_cache_of, wire_of, with_pools
-from sim.job.settings import Runtime, apply_settings
-from sim.job.workload import Workload, check_cluster
+from sim.job.workload import Workload
 from sim.offline.plan_checks import checks
 from sim.offline.plan_interaction import InteractionCost
 from sim.offline.plan_memory import balance, caches, nodes_needed
 from sim.offline.plan_packing import Packing
 from sim.offline.plan_pools import PoolTally, busiest
 from sim.offline.plan_repeats import first_uses
+from sim.offline.plan_resources import PlannedSystem, resources_of
 from sim.offline.plan_traffic import Traffic
 from sim.offline.plan_updates import UpdateTimes, planned_devices
 
@@ -101,7 +93,7 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
         raise ValueError(f"optimizer must be one of {', '.join(STATE_BYTES)}, not {optimizer!r}")
     if hit_rate is not None and not 0 <= hit_rate <= 1:
         raise ValueError(f"hit_rate must be between 0 and 1, not {hit_rate!r}")
-    system, training = _System.of(workload), optimizer != "none"
+    system, training = PlannedSystem.of(workload), optimizer != "none"
     if training:
         system = replace(system, runtime=replace(system.runtime, remote_cache=False))
     source = SampleSource.of(workload)
@@ -121,7 +113,7 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
     nodes = node_bytes(model, source.gpu_plan(workload.placement), optimizer,
                        system.runtime.stored_dimensions(model))
     per_batch = {name: values / traffic.batches for name, values in traffic.counts.items()}
-    resources = _resources(workload, system, model, traffic, per_batch)
+    resources = resources_of(workload, system, model, traffic, per_batch)
     binds = max(resources, key=lambda resource: resource["least_us"])
     mini_batch = traffic.samples / traffic.batches
     unique, misses = (float(traffic.counts[name].sum()) for name in ("unique", "misses"))
@@ -181,33 +173,7 @@ def failures(result: dict) -> list[str]:
             if check["required"] and not check["holds"]]
 
 
-@dataclass(frozen=True)
-class _System:
-    """A cluster with the workload's overrides applied."""
-
-    cluster: Cluster
-    config: NicConfig
-    runtime: Runtime
-    pcie: PcieProfile
-    gpu: GpuProfile
-    network: NetworkProfile
-
-    @classmethod
-    def of(cls, workload: Workload) -> _System:
-        network = load_profile(workload.network, NetworkProfile, field="network")
-        Network(network, workload.nodes)  # raises if there are more nodes than ports
-        return cls(load_cluster(workload.cluster or "", check_cluster),
-                   *apply_settings(preset(workload.config), list(workload.settings)),
-                   load_profile(workload.pcie, PcieProfile, field="pcie"),
-                   load_profile(workload.gpu, GpuProfile, field="gpu"), network)
-
-    @property
-    def gather_us(self) -> float:
-        """Unloaded latency from a request list in the NIC to the first row back in the NIC."""
-        return 2 * self.pcie.one_way_us + self.gpu.latency_us + self.gpu.kernel_us
-
-
-def _replay(source: SampleSource, system: _System, plans: dict[str, ShardPlan],
+def _replay(source: SampleSource, system: PlannedSystem, plans: dict[str, ShardPlan],
             hit_rate: float | None, training: bool, progress: Callable[[int], None],
             ) -> tuple[Traffic, PoolTally, dict[str, np.ndarray], UpdateTimes | None]:
     """Return the traffic of all mini-batches after the warm-up, that of each table, the lookups of
@@ -279,74 +245,3 @@ def spread_evenly(owners: np.ndarray, share: Fraction, before: np.ndarray) -> np
         chosen[here] = np.diff(reached) > 0
         before[owner] += len(here)
     return chosen
-
-
-def _resources(workload: Workload, system: _System, model: Model, traffic: Traffic,
-               counts: dict[str, np.ndarray]) -> list[dict]:
-    """Return each resource's microseconds per mini-batch at the busiest node.
-
-    ``counts`` are those of ``traffic``, per mini-batch.
-    """
-    config, pcie, gpu, network = system.config, system.pcie, system.gpu, system.network
-    cycle_us, beats = CYCLE_NS / 1000, beats_of(model.width)
-    pcie_bytes_us, network_bytes_us = pcie.bandwidth_gb_s * 1e3, network.bandwidth_gbit_s * 125
-    row = max(4 * model.width, gpu.access_bytes) / (
-        gpu.memory_bandwidth_gb_s * gpu.gather_fraction * 1e3)
-    network_us = network.one_way_us if workload.nodes > 1 else 0.0
-    found = []
-
-    def add(name: str, at: str, times: Callable[[str], np.ndarray]) -> None:
-        node = int(np.argmax(times("full")))
-        found.append({"name": name, "rate": at, "node": node,
-                      "least_us": float(times("full").max()),
-                      "expected_us": float(times("expected").max())})
-
-    for name, way in (("PCIe to NIC", "to_nic"), ("PCIe from NIC", "from_nic")):
-        add(name, f"{pcie.bandwidth_gb_s:g} GB/s",
-            lambda kind, way=way: counts[f"{kind}_{way}"] / pcie_bytes_us)
-    if workload.nodes > 1:
-        # With a switch, a node has a single inbound link; a cable carries traffic of its sender.
-        ways = [("network out", "out"), ("network in", "in")][:1 + network.switched]
-        for name, way in ways:
-            add(name, f"{network.bandwidth_gbit_s:g} Gb/s", lambda kind, way=way: (
-                counts[f"{kind}_{way}"] + network.overhead_bytes * counts[f"{kind}_{way}_frames"]
-            ) / network_bytes_us)
-    if "indices" in counts:
-        add("NIC repeats", "1 slot a cycle", lambda kind: counts["indices"] * cycle_us)
-    add("NIC lookups", "1 a cycle", lambda kind: counts["lookups"] * cycle_us)
-    add("NIC vectors out", "1 beat a cycle", lambda kind: counts["lookups"] * beats * cycle_us)
-    bags = "bags_in" in counts
-    if bags:
-        add("NIC bags", "1 segment a cycle", lambda kind: np.maximum(
-            counts["bag_segments_out"], counts["bag_segments_in"]) * cycle_us)
-        add("NIC vectors of bags", "1 beat a cycle",
-            lambda kind: counts["bags_in"] * beats * cycle_us)
-    add("NIC pooling", "1 beat a cycle", lambda kind: counts["slots"] * beats * cycle_us)
-    if system.runtime.interaction:
-        cycles = InteractionCost.of(config, model).cycles
-        add("NIC interaction", f"{cycles} cycles a sample",
-            lambda kind: counts["samples"] * cycles * cycle_us)
-    add("GPU gather", f"{gpu.memory_bandwidth_gb_s:g} GB/s",
-        lambda kind: counts["misses"] * row + (
-            gpu.cycles_of_bags(counts["gathered_keys"], counts["gathered_bags"], 4 * model.width)
-            * cycle_us if bags else 0))
-    # By Little's law: places occupied, and the time for which each is occupied.
-    add("misses in flight", f"{config.misses_in_flight:,} a gather",
-        lambda kind: counts["misses"] * system.gather_us / config.misses_in_flight)
-    pooled_us = 2 * network_us + system.gather_us
-    add("hold buffer", f"{config.hold_vectors:,} places",
-        lambda kind: (counts["remote"] * 2 * network_us + (
-            counts["bags_out"] * pooled_us if bags else 0)) / config.hold_vectors)
-    if bags:
-        add("bags in flight", f"{config.owner_bags:,} a round trip", lambda kind: np.maximum(
-            counts["bags_out"] * pooled_us, counts["bags_in"] * system.gather_us)
-            / config.owner_bags)
-    # To the NIC, to the owner and its GPU and back, to the host; then the hand-out of the next. A
-    # flush before the word of a step is one more round trip.
-    flush = system.runtime.completions and system.runtime.completion_flush
-    trip = (6 if flush else 4) * pcie.one_way_us + network_us + (
-        traffic.with_remote * 2 * network_us + traffic.with_misses * system.gather_us
-    ) / traffic.batches
-    add("mini-batches in flight", f"{workload.in_flight:,} a round trip",
-        lambda kind: np.full(workload.nodes, trip / workload.in_flight))
-    return found
