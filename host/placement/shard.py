@@ -77,6 +77,8 @@ class ShardPlan:
     """The placement of every table over ``nodes`` nodes.
 
     rule: rule that assigns whole tables, also when tables are reassigned.
+    own_at_gpu: whether GPUs pool the bags of their own node in every table without hashed rows;
+        otherwise only in tables that pool at their owner.
 
     Raises
     ------
@@ -88,6 +90,7 @@ class ShardPlan:
     nodes: int
     tables: tuple[Placement, ...]
     rule: Rule = _EVEN
+    own_at_gpu: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.nodes <= 1 << NODE_BITS:
@@ -225,12 +228,17 @@ class ShardPlan:
         """Whether a table pools at its owner."""
         return any(table.pool == PoolPlace.OWNER for table in self.tables)
 
+    @property
+    def gpus_pool(self) -> bool:
+        """Whether GPUs pool bags that do not pass the NIC of their node."""
+        return self.own_at_gpu or self.pools_at_owner
+
     def own_pooled(self, node: int) -> np.ndarray:
-        """Return which tables pool at their owner, and have all rows at ``node``: bool
-        ``[tables]``."""
-        return (self.owner_pooled > 0) & np.array([
-            table.kind == DescriptorKind.REPLICATED or table.owner == node
-            for table in self.tables])
+        """Return the tables whose bags the GPU of ``node`` pools for the samples of its own node:
+        bool ``[tables]``. It has all rows of these tables."""
+        held = np.array([table.kind == DescriptorKind.REPLICATED or (
+            table.kind == DescriptorKind.TABLE and table.owner == node) for table in self.tables])
+        return held & (self.own_at_gpu | (self.owner_pooled > 0))
 
     def joined(self, gpus: int) -> "ShardPlan":
         """Return the plan of NICs that serve ``gpus`` consecutive nodes of this plan each.

@@ -22,11 +22,12 @@ class Delivery:
 
     Members
     -------
-    slots, bags: slots of a share in tables that its GPU does not copy, and their bags. A bag that
-        another node pools is a slot; bags that the GPU pools itself do not count.
+    slots, bags: slots of a share in other tables than those, and their bags. A bag that another
+        node pools is a slot; bags that the GPU pools itself do not count.
     vectors: distinct keys of these slots and bags that others pool, a lower bound for the vectors
         delivered with ``unique``; an evicted key that is used again is sent again.
-    copied_slots, copied_bags: lookups in tables that its GPU copies, and their bags.
+    copied_slots, copied_bags: lookups in tables whose rows its GPU reads itself, and their bags:
+        copied tables, and own tables.
     own_rows, own_bags: rows and bags of a share in tables that pool at its node.
     segments: segments of bags that other nodes pool, without the first of each bag; a lower bound.
     """
@@ -63,31 +64,36 @@ class Delivery:
 
 
 def delivery_of(tally: Tally, small: Sequence[bool], pooled: Mapping[int, int] | None = None,
-                once: bool = False) -> Delivery:
+                once: bool = False, own: Mapping[int, int] | None = None) -> Delivery:
     """Return the delivery of a mini-batch that is split over the nodes of ``tally``.
 
     small: for each table, whether every GPU has a copy.
     pooled: owner of each table whose bags pool at the owner, by its number.
     once: whether repeated and empty bags do not count, see `Counts`.
+    own: owner of each table that pools at the requester and whose rows the owner's GPU reads for
+        its own node, by the table's number.
     """
-    copied, counts = np.array(small), tally.counts
+    counts = tally.counts
     samples = np.array(share_sizes(len(tally.samples), tally.nodes))
     sizes = np.broadcast_to(samples[:, None], counts.bags.shape)
     if once:
         counts = counts._replace(keys=counts.new_keys, bags=counts.new_bags)
         sizes = counts.bags
-    owner = np.full(len(copied), -1)
-    for table, node in (pooled or {}).items():
-        owner[table] = node
+    owner, nodes = np.full(len(small), -1), np.arange(tally.nodes)[:, None]
+    held = owner.copy()
+    for nodes_of, given in ((owner, pooled), (held, own)):
+        for table, node in (given or {}).items():
+            nodes_of[table] = node
+    copied = np.array(small) | (held == nodes)
     looked_up = ~copied & (owner < 0)
-    own = ~copied & (owner == np.arange(tally.nodes)[:, None])
-    other = ~copied & (owner >= 0) & ~own
+    mine = ~copied & (owner == nodes)
+    other = ~copied & (owner >= 0) & ~mine
     foreign = (counts.bags * other).sum(axis=1)
     words = counts.bags + np.ceil(counts.keys / 2)
     return Delivery(*(int(each.max()) for each in (
-        counts.keys[:, looked_up].sum(axis=1) + foreign,
+        (counts.keys * looked_up).sum(axis=1) + foreign,
         (sizes * (looked_up | other)).sum(axis=1),
-        counts.distinct[:, looked_up].sum(axis=1) + foreign,
-        counts.keys[:, copied].sum(axis=1), sizes[:, copied].sum(axis=1),
-        (counts.keys * own).sum(axis=1), (counts.bags * own).sum(axis=1),
+        (counts.distinct * looked_up).sum(axis=1) + foreign,
+        (counts.keys * copied).sum(axis=1), (sizes * copied).sum(axis=1),
+        (counts.keys * mine).sum(axis=1), (counts.bags * mine).sum(axis=1),
         (np.maximum(0, words // 8 - counts.bags) * other).sum(axis=1))))

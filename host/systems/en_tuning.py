@@ -48,6 +48,9 @@ class EnTuning(HostTuning):
     pool: node that pools the bags of a table, one of `POOLS`; ``auto`` chooses for each table.
         A launched kernel pools the bags, so that ``ring`` is excluded.
     update: place that updates the rows of these tables in training, one of `UPDATES`.
+    own_at_gpu: the GPU reads the rows that its own node's samples need of tables that pool at the
+        requester and that the node holds whole, as in ``bl-tuned``; the NIC looks up rows of other
+        nodes. Inference only; no effect with ``interaction``, and if the NIC serves several GPUs.
     bags_once: equal bags of a table in consecutive samples of a share are sent, delivered and
         pooled once, as in ``bl-tuned``: the GPU copies the vector to each of the bags, by an index
         per bag. Inference only; excludes ``interaction``.
@@ -71,6 +74,7 @@ class EnTuning(HostTuning):
     copied_rows: int = 0
     pool: str = POOLS[0]
     update: str = UPDATES[0]
+    own_at_gpu: bool = True
     bags_once: bool = False
     merge: bool = True
     queues: bool = False

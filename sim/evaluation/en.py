@@ -34,6 +34,7 @@ from host.systems.nic_times import NicTimes
 from host.timing.clock import CYCLE_NS, cycles_of_us
 from host.wire.indices import MOST_INDICES, pooled_instead
 from rtl.config import LANES, NicConfig
+from rtl.formats import DescriptorKind
 from sim.evaluation.fields import Fields, NicOptions, Options, SmartNicOptions
 from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, busy_times, nic_part
@@ -89,8 +90,15 @@ def nic_point(point: Fields, devices: Devices, tuning: EnTuning,
         local_cache=given.local_cache, remote_cache=given.remote_cache,
         settings=overridden(own, given.settings), sampled=given.sampled,
         persistent_gather=tuning.ring, pace_us=tuning.pace_us, owner_tables=owner,
-        update=tuning.update, repeats="neighbours" if tuning.bags_once else "send")), Nics(
+        update=tuning.update, own_bags="gpu" if reads_own(point, tuning) else "nic",
+        repeats="neighbours" if tuning.bags_once else "send")), Nics(
             frozenset(parts), SIZES.get(point.workload.preset, ()) if tuning.sizes else ())
+
+
+def reads_own(point: Fields, tuning: EnTuning) -> bool:
+    """Return whether GPUs read the rows of their own node for their own samples."""
+    return (tuning.own_at_gpu and tuning.deliver != "interaction" and not point.workload.training
+            and point.cluster.endpoints > 1 and point.cluster.gpus_per_nic == 1)
 
 
 def nic_devices(devices: Devices, tuning: EnTuning) -> Devices:
@@ -108,21 +116,26 @@ def check_seen(site: Site, tuning: EnTuning) -> None:
 
 
 def deliveries(point: Fields, trace: Trace, copied_rows: int, owner: tuple[int, ...] = (),
-               once: bool = False) -> list[Delivery]:
+               once: bool = False, own: bool = False) -> list[Delivery]:
     """Return what NICs deliver in each measured mini-batch if GPUs copy each table of at most
     ``copied_rows`` rows; ``owner``: tables that pool at their owner, numbered without copied
-    tables; ``once``: whether repeated bags are not sent."""
+    tables; ``once``: whether repeated bags are not sent; ``own``: whether GPUs read the rows of
+    their own node."""
     small = tuple(rows <= copied_rows for rows in trace.model.rows)
     kept = np.flatnonzero(~np.array(small)).tolist()
-    plan = plan_of(point, trace, copied_rows) if owner else None
-    return list(_deliveries(trace, small, point.cluster.endpoints, tuple(
-        (kept[table], plan.tables[table].owner) for table in owner) if plan else (), once))
+    tables = plan_of(point, trace, copied_rows).tables if owner or own else ()
+    whole = [table for table, of in enumerate(tables)
+             if own and table not in owner and of.kind == DescriptorKind.TABLE]
+    return list(_deliveries(trace, small, point.cluster.endpoints, *(
+        tuple((kept[table], tables[table].owner) for table in of) for of in (owner, whole)), once))
 
 
 @once
 def _deliveries(trace: Trace, small: tuple[bool, ...], endpoints: int,
-                pooled: tuple[tuple[int, int], ...], once: bool) -> tuple[Delivery, ...]:
-    return tuple(delivery_of(tally_of(trace, number, endpoints), small, dict(pooled), once)
+                pooled: tuple[tuple[int, int], ...], own: tuple[tuple[int, int], ...],
+                once: bool) -> tuple[Delivery, ...]:
+    return tuple(delivery_of(tally_of(trace, number, endpoints), small, dict(pooled), once,
+                             dict(own))
                  for number in range(len(trace.measured)))
 
 
@@ -255,8 +268,8 @@ class EnSearch(Search):
         self._measured = given is None and not site.training
         self._busy = cache(lambda tuning: busy_times(*_nics_of(site, tuning), site.runs))
         self._paced = cache(self._paced_of)
-        self._delivered = cache(lambda rows, owner, once: deliveries(
-            site.point, site.trace, rows, owner, once))
+        self._delivered = cache(lambda rows, owner, once, own: deliveries(
+            site.point, site.trace, rows, owner, once, own))
         self._owner = cache(lambda pool, rows, once, update: owner_tables(
             site.point, site.nic_trace, pool, rows, once, update))
         self._link_us = cache(lambda owner, rows, once: link_bounds(site, owner, rows, once))
@@ -410,8 +423,8 @@ class EnSearch(Search):
 
     def _delivery(self, tuning: EnTuning) -> list[Delivery]:
         """Return the delivery of each mini-batch."""
-        return self._delivered(tuning.copied_rows, self._tables(tuning),
-                               tuning.bags_once)
+        return self._delivered(tuning.copied_rows, self._tables(tuning), tuning.bags_once,
+                               reads_own(self.site.point, tuning))
 
     def _sees(self, tuning: EnTuning) -> bool:
         """Return whether NICs see all rows that they read."""

@@ -148,7 +148,7 @@ class Options:
     local_cache = remote_cache = 0.0
     settings = ()
     sampled = None
-    persistent_gather, copied_rows, owner_tables, repeats = False, 0, (), "send"
+    persistent_gather, copied_rows, owner_tables, own_bags, repeats = False, 0, (), "nic", "send"
     update = UPDATES[0]
 
     def __post_init__(self) -> None:
@@ -198,13 +198,15 @@ class SmartNicOptions(CardOptions):
     ``owner_tables``, numbers of the tables that pool at their owner, see
     :func:`sim.evaluation.pooling.owner_tables`; ``update``, the place that updates their rows in
     training, one of `host.systems.UPDATES`; ``repeats``, in inference without interaction on
-    the NIC, the repeated bags that are not sent, as of :class:`sim.job.workload.Workload`.
+    the NIC, the repeated bags that are not sent, and ``own_bags``, both as of
+    :class:`sim.job.workload.Workload`.
     """
 
     persistent_gather: bool = False
     pace_us: float = 0.0
     owner_tables: tuple[int, ...] = ()
     update: str = UPDATES[0]
+    own_bags: str = "nic"
     repeats: str = "send"
 
     def __post_init__(self) -> None:

@@ -312,7 +312,8 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
         fidelity=point.system.fidelity, network=devices.network, pcie=devices.pcie, gpu=gpu,
         mlp="blas", seed=workload.seed, placement=placement,
         copied_rows=point.system.copied_rows, lookups=lookups, gpus=point.cluster.gpus_per_nic,
-        owner_tables=point.system.owner_tables or None, repeats=point.system.repeats)
+        owner_tables=point.system.owner_tables, own_bags=point.system.own_bags,
+        repeats=point.system.repeats)
 
 
 def sizes_for(point: Fields, nics: Nics, trace: Trace, interaction: bool) -> tuple[str, ...]:
@@ -369,10 +370,11 @@ def reaching(trace: Trace, plan: ShardPlan) -> dict[str, float]:
     """Return the unique keys of the trace that reach each cache of the mean node."""
     nodes = plan.nodes
     owned, foreign = [], [[] for _ in range(nodes)]
+    own = np.array([plan.own_pooled(node) for node in range(nodes)])
     for batch in trace.batches:
         samples, requester = batch.samples, batch.samples.requesters(nodes)
         owner, keys = plan.owner_of(samples.tables, samples.rows, requester), samples.keys
-        looked_up = (plan.owner_pooled == 0)[samples.tables]
+        looked_up = ((plan.owner_pooled == 0) & ~own)[requester, samples.tables]
         requester, owner, keys = requester[looked_up], owner[looked_up], keys[looked_up]
         owned.append(keys)
         for node in range(nodes):

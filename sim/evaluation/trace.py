@@ -248,6 +248,7 @@ def plan_of(point: Fields, trace: Trace, least_rows: int | None = None) -> Shard
     plan = _plan(trace, cluster.endpoints, placement_name(point), cluster.gpus,
                  least_rows).with_copies(point.system.copied_rows)
     owner = point.system.owner_tables
+    plan = replace(plan, own_at_gpu=point.system.own_bags == "gpu")
     return plan.with_owner_tables(owner) if owner else plan
 
 

@@ -126,6 +126,9 @@ def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workl
     if workload.host_repeats != "send" and runtime.interaction:
         raise ValueError(f"repeats must be send or nic with interaction, not "
                          f"{workload.repeats!r}: the NIC needs all bags of a sample")
+    if workload.own_bags != "nic" and runtime.interaction:
+        raise ValueError(f"own_bags must be nic with interaction, not {workload.own_bags!r}: the "
+                         f"NIC needs all bags of a sample")
     if workload.nodes > config.nodes:
         raise ValueError(f"nodes must be at most {config.nodes} for config {config.name}, "
                          f"not {workload.nodes!r}")

@@ -98,8 +98,9 @@ class SampleSource:
         placement, lookups = placement or workload.placement, workload.lookups
         if placement == "lookups" and lookups is None:
             lookups = self.lookups
-        return ShardPlan.deal(self.model, workload.nodes * workload.gpus, placement,
+        plan = ShardPlan.deal(self.model, workload.nodes * workload.gpus, placement,
                               lookups, workload.gpus).with_copies(workload.copied_rows)
+        return replace(plan, own_at_gpu=workload.own_bags == "gpu")
 
     @cached_property
     def lookups(self) -> tuple[int, ...]:

@@ -102,6 +102,11 @@ class Workload:
         f"needs fewer bytes on the network, counted in the first {MEASURED:,} samples. Or a TOML "
         "file with the tables that pool at the owner, by name or number: "
         "owner = [\"items seen\", 3].", metavar="requester|owner|auto|FILE")
+    own_bags: str = option(
+        "nic", "Where the bags of a node's own samples are pooled, in tables that pool at the "
+        "requester and that the node holds whole. nic: the NIC looks up their rows; gpu: the GPU "
+        "pools them as those of tables that pool at the owner, and they do not pass the NIC.",
+        among=("nic", "gpu"))
     repeats: str = option(
         "send", "Equal bags of a table in a node's share of a mini-batch. send: send all of them; "
         "neighbours: send a bag once to consecutive samples, and copy its vector; indices: send "

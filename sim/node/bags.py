@@ -61,7 +61,7 @@ class Bags:
         self._own_timed, self._gradients, self._dimension = own_timed, gradients, dimension
         self._pooling, self._read = pooling, read
         self._rows, self._weighted = plan.owner_pooled, plan.weighted
-        self._held = plan.own_pooled(node)
+        self._held = plan.own_pooled(node) & (plan.owner_pooled > 0)
         self._events, self._send, self._awake, self._ended = events, send, awake, ended
         self._lists: GpuLookups[tuple[BagList, int]] = GpuLookups(gpu, 4 * dimension, thread,
                                                                   memory)

@@ -23,8 +23,8 @@ class Delivery:
         completions.
     gpu_rings: whether request lists and vectors pass through rings in GPU memory.
     rows: location of the rows in GPU memory if the NIC reads them itself.
-    plan: plan of the tables if some of them pool at their owner; else None.
-    own_pooling: ``sum`` or ``mean``, by which the GPU pools a node's own bags of these tables.
+    plan: plan of the tables if GPUs pool bags; else None.
+    own_pooling: ``sum`` or ``mean``, by which the GPU pools a node's own bags.
     own_timed: whether the kernel of the own bags takes time.
     """
 
@@ -43,4 +43,4 @@ class Delivery:
         return cls(model.nic_pooling if runtime.deliver == "unique" else None,
                    config.completion_slots if runtime.completions else 0, runtime.gpu_rings,
                    RowPlaces.of(plan, node, model.width) if runtime.row_reads else None,
-                   plan if plan.pools_at_owner else None, model.nic_pooling, own_timed)
+                   plan if plan.gpus_pool else None, model.nic_pooling, own_timed)

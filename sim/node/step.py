@@ -97,7 +97,7 @@ class Step:
         if unique:
             check_share(most_slots(bag_slots(samples.bag_lengths, sent).sum(axis=1), nodes)
                         if plan is None else share_slots(samples, plan, sent))
-        if plan is not None and plan.pools_at_owner:
+        if plan is not None and plan.gpus_pool:
             pools, records, bounds = OwnerPooling.of(
                 plan, samples, first, shares, interaction=dense is not None, sent=sent)
         else:

@@ -87,17 +87,21 @@ def _launch(gpu: GpuProfile) -> float:
 def _pooling_waits(config: NicConfig, mini_batch: int, gpu: GpuProfile, pcie: Pcie,
                    network: Network, nodes: int, plan: ShardPlan,
                    row_bytes: int) -> tuple[float, float]:
-    """Return the longest kernels that pool bags, and the bound on the wait for pooled bags; 0
-    without owner-pooled tables."""
+    """Return the longest kernels that pool bags, and the bound on the wait for pooled bags; 0 if
+    GPUs pool no bags."""
     tables = int((plan.owner_pooled > 0).sum())
-    if not tables:
+    if not plan.gpus_pool:
         return 0.0, 0.0
-    launch, keys = _launch(gpu), 2 * config.bag_words
+    launch, keys, share = _launch(gpu), 2 * config.bag_words, -(-mini_batch // nodes)
 
-    def kernel(bags: int) -> float:
-        return launch + gpu.cycles_of_bags(bags * keys, bags, row_bytes)
+    def kernel(bags: int, rows: int) -> float:
+        return launch + gpu.cycles_of_bags(rows, bags, row_bytes)
 
-    own, foreign = kernel(-(-mini_batch // nodes) * tables), kernel(config.owner_bags)
+    rows = share * (tables * keys + plan.own_at_gpu * config.sample_slots)
+    own = kernel(share * (len(plan.tables) if plan.own_at_gpu else tables), rows)
+    if not tables:
+        return own, 0.0
+    foreign = kernel(config.owner_bags, config.owner_bags * keys)
     # A bag has at least two words.
     rounds = ceil(RECORDS_PER_BEAT // 2 * config.owner_bag_beats / config.owner_bags) + 1
     return own + foreign, own + rounds * (foreign + pcie.lookahead + 2 * network.lookahead)

@@ -81,10 +81,9 @@ def summary(run: Measurements) -> dict:
 
 
 def _bags(run: Measurements) -> dict | None:
-    """Return the bags of owner-pooled tables that the GPUs pooled, summed over the nodes; None
-    without owner-pooled tables."""
+    """Return the bags that the GPUs pooled, summed over the nodes; None if GPUs pool none."""
     simulation = run.simulation
-    if not simulation.plan.pools_at_owner:
+    if not simulation.plan.gpus_pool:
         return None
     bags = [node.bags for node in simulation.cluster.nodes if node.bags is not None]
     return {"pool": [table.pool.name.lower() for table in simulation.plan.tables],

@@ -84,6 +84,7 @@ class TrainArguments(Record, Method, Learning, RunArguments):
     first_sample: int = field(default=0, init=False)
     warmup: int = field(default=0, init=False)
     copied_rows: int = field(default=0, init=False)
+    own_bags: str = field(default="nic", init=False)
     repeats: str = field(default="send", init=False)
     predictions: AnyPath | None = field(default=None, init=False)
     picture: AnyPath | None = field(default=None, init=False)
@@ -101,7 +102,7 @@ class TrainOptions:
     -------
     run: workload, simulation of the cluster and outputs, see :class:`sim.job.options.RunOptions`;
         ``in_flight`` is 1; ``first_sample``, ``warmup`` and ``copied_rows`` are 0;
-        ``repeats`` is ``send``.
+        ``own_bags`` is ``nic``; ``repeats`` is ``send``.
     learning: options of learning.
     method: options of the simulation.
     record: options of records.
@@ -115,7 +116,7 @@ class TrainOptions:
     def __post_init__(self) -> None:
         workload, outputs = self.run.workload, self.run.outputs
         for name, value in (("in_flight", 1), ("first_sample", 0), ("warmup", 0),
-                            ("copied_rows", 0), ("repeats", "send")):
+                            ("copied_rows", 0), ("own_bags", "nic"), ("repeats", "send")):
             if getattr(workload, name) != value:
                 raise ValueError(f"{name} must be {value} in training, "
                                  f"not {getattr(workload, name)!r}")

@@ -18,6 +18,7 @@ from sim.evaluation.en import (
     least_times,
     nic_point,
     owner_pooled,
+    reads_own,
 )
 from sim.evaluation.fields import devices_of
 from sim.evaluation.measure import measure
@@ -58,7 +59,7 @@ def test_nothing_that_en_may_choose_is_faster(gpu, reads):
 
     def cost(tuning: EnTuning, flight: tuple[int, int]) -> float:
         times = en_nic(site, tuning).times
-        own = deliveries(point, trace, tuning.copied_rows)
+        own = deliveries(point, trace, tuning.copied_rows, own=reads_own(point, tuning))
         return interval_us([en(work.plain[0], devices, StepOptions(), times[0], own[0], tuning)],
                            *flight)
 
@@ -80,7 +81,8 @@ def test_no_nic_is_faster_than_the_bound_of_the_search(deliver):
     site, tuning = Site.of(POINT), EnTuning(deliver=deliver)
     trace = site.trace
     times = en_nic(site, tuning).times[0]
-    least = least_times(trace.model, tuning, deliveries(POINT, trace, 0)[0], 8)
+    of = deliveries(POINT, trace, 0, own=reads_own(POINT, tuning))[0]
+    least = least_times(trace.model, tuning, of, 8)
     assert least.interval_us <= times.interval_us and least.service_us <= times.service_us
     assert 0 < least.delivered_bytes <= times.delivered_bytes
 
@@ -103,7 +105,7 @@ def test_repeated_bags_are_looked_up_once(pool):
     assert rarely.repeats and not any(each.bags_once for each in EnSearch(rarely, True).options())
     owner = owner_pooled(site, tuning)
     for nic, found in ((plain, False), (once, True)):
-        of = deliveries(point, site.trace, 0, owner, found)[0]
+        of = deliveries(point, site.trace, 0, owner, found, reads_own(point, tuning))[0]
         least = least_times(site.trace.model, tuning, of, 16)
         assert least.interval_us <= nic.times[0].interval_us
         assert 0 < least.delivered_bytes <= nic.times[0].delivered_bytes
@@ -116,7 +118,7 @@ def test_nics_deliver_each_different_vector_of_a_share_once():
     trace = site.trace
     shares = [share for batch in trace.measured
               for share in batch.samples.shares(POINT.cluster.nodes)]
-    part = en_nic(site, EnTuning())
+    part = en_nic(site, EnTuning(own_at_gpu=False))
     found, count = part.delivered, len(trace.measured)
     assert found is not None and not found["retired_early"]
     # The slots of each share include its end.
@@ -124,11 +126,21 @@ def test_nics_deliver_each_different_vector_of_a_share_once():
     assert found["vectors"] == sum(len(np.unique(share.keys)) for share in shares) / count
     pooled = en_nic(site, EnTuning(deliver="pooled"))
     assert pooled.delivered is None
+    # The rows of a node's own tables do not pass its NIC.
+    tables = plan_of(POINT, trace).tables
+    foreign = [[key for key, table in zip(share.keys, share.tables) if tables[table].owner != node]
+               for batch in trace.measured
+               for node, share in enumerate(batch.samples.shares(POINT.cluster.nodes))]
+    own = en_nic(site, EnTuning())
+    found = own.delivered
+    assert found is not None and not found["retired_early"]
+    assert found["slots"] == (sum(map(len, foreign)) + len(foreign)) / count
+    assert found["vectors"] == sum(len(set(keys)) for keys in foreign) / count
     # A small dedupe table evicts keys, which are sent again and counted.
     small = en_nic(replace(site, point=POINT.changed(settings=("unique_keys=16",))), EnTuning())
     assert small.delivered is not None and small.delivered["retired_early"] > 0
     assert found["vectors"] < small.delivered["vectors"] < found["slots"]
-    assert small.times[0].delivered_bytes > part.times[0].delivered_bytes
+    assert small.times[0].delivered_bytes > own.times[0].delivered_bytes
 
 
 def test_a_word_behind_the_last_answer_is_a_time_of_the_nics():

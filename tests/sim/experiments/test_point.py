@@ -60,7 +60,7 @@ def test_a_point_has_three_parts_and_only_options_of_its_system():
     own = {name: set(Point.named(name, per_graph=1).to_json()) for name in SYSTEMS}
     assert "copied_rows" in own["all-on-nic"] - own["en"] and not own["en"] - own["nic"]
     assert own["nic"] - own["all-on-nic"] == {
-        "persistent_gather", "pace_us", "owner_tables", "update", "repeats"}
+        "persistent_gather", "pace_us", "owner_tables", "update", "own_bags", "repeats"}
     assert own["en"] - own["bl-tuned"] == {
         "fidelity", "local_cache", "remote_cache", "settings", "sampled"}
     with pytest.raises(ValueError, match="system must be SmartNicOptions of"):
