@@ -240,6 +240,11 @@ def rechunk(chunks: Iterable[Samples], size: int) -> Iterator[Samples]:
         yield chunk
 
 
-def first_lookups(batch: Samples) -> np.ndarray:
-    """Return the index of the first lookup of each distinct key, in sample order: int64."""
-    return np.sort(np.unique(batch.keys, return_index=True)[1])
+def first_lookups(batch: Samples, among: np.ndarray | None = None) -> np.ndarray:
+    """Return the index of the first lookup of each distinct key, in sample order: int64.
+
+    among: ascending indices of the lookups that count; None for all.
+    """
+    if among is None:
+        return np.sort(np.unique(batch.keys, return_index=True)[1])
+    return among[np.sort(np.unique(batch.keys[among], return_index=True)[1])]

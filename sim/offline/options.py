@@ -90,6 +90,7 @@ class PlanOptions:
     nodes: int | None = same(Workload, "nodes", **_OF_CLUSTER)
     placement: str = same(Workload, "placement")
     pool: AnyPath = same(Workload, "pool")
+    own_bags: str = same(Workload, "own_bags")
     optimizer: str = option(
         "none", "Optimizer of a training, whose state the memory must hold: none, sgd or "
         "rowwise-adagrad.")

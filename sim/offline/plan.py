@@ -93,6 +93,8 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
         raise ValueError(f"optimizer must be one of {', '.join(STATE_BYTES)}, not {optimizer!r}")
     if hit_rate is not None and not 0 <= hit_rate <= 1:
         raise ValueError(f"hit_rate must be between 0 and 1, not {hit_rate!r}")
+    if optimizer != "none" and workload.own_bags != "nic":
+        raise ValueError(f"own_bags must be nic with an optimizer, not {workload.own_bags!r}")
     system, training = PlannedSystem.of(workload), optimizer != "none"
     if training:
         system = replace(system, runtime=replace(system.runtime, remote_cache=False))
@@ -132,7 +134,8 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
             "mode": model.interaction, "itself": model.interaction_itself,
             "width": model.interaction_width},
         "nodes": workload.nodes, "gpus": workload.nodes * workload.gpus,
-        "placement": workload.placement, "pool": workload.pool, "optimizer": optimizer,
+        "placement": workload.placement, "pool": workload.pool,
+        "own_bags": workload.own_bags, "optimizer": optimizer,
         "data": workload.data, "format": source.kind, "seed": workload.seed,
         "mini_batch": workload.mini_batch, "in_flight": workload.in_flight,
         "warmup": workload.warmup, "samples": traffic.samples, "mini_batches": traffic.batches,
@@ -189,7 +192,8 @@ def _replay(source: SampleSource, system: PlannedSystem, plans: dict[str, ShardP
     times = UpdateTimes(dealt, model, config, runtime, planned_devices(
         workload.nodes, system.cluster.software, system.gpu, system.pcie, system.network)
     ) if training and dealt.pools_at_owner else None
-    looked_up = dealt.owner_pooled == 0
+    mine = np.array([dealt.own_pooled(node) for node in range(workload.nodes)])
+    looked_up = (dealt.owner_pooled == 0) & ~(mine & (not runtime.interaction))
     loads = {name: np.zeros(workload.nodes) for name in plans}
     done, entered_before = 0, np.zeros(workload.nodes, np.int64)
     chunks = rechunk(source.chunks(), workload.mini_batch)
@@ -199,11 +203,12 @@ def _replay(source: SampleSource, system: PlannedSystem, plans: dict[str, ShardP
         pools.add(batch, number >= workload.warmup)
         requesters = batch.requesters(workload.nodes)
         owners = dealt.owner_of(batch.tables, batch.rows, requesters)
-        asked = np.flatnonzero(looked_up[batch.tables])
+        passes = looked_up[requesters, batch.tables]
+        asked = np.flatnonzero(passes)
+        entered = first_lookups(batch, asked) if runtime.dedupe else None
         if runtime.deliver == "unique":
             asked = first_uses(batch, workload.nodes, config, asked)
-        entered = first_lookups(batch) if runtime.dedupe else asked
-        entered = entered[looked_up[batch.tables[entered]]]
+        entered = asked if entered is None else entered
         if hit_rate is None:
             tables, rows = batch.tables[entered], batch.rows[entered]
             missed = ~stores.access(owners[entered], key_hash(tables, rows), batch.keys[entered])
@@ -216,7 +221,7 @@ def _replay(source: SampleSource, system: PlannedSystem, plans: dict[str, ShardP
         traffic.add(batch, owners, entered, missed, asked)
         if times is not None:
             times.add(batch)
-        read = np.concatenate((asked, np.flatnonzero(~looked_up[batch.tables])))
+        read = np.concatenate((asked, np.flatnonzero(~passes)))
         for name, other in plans.items():
             loads[name] += np.bincount(
                 other.owner_of(batch.tables[read], batch.rows[read], requesters[read]),

@@ -97,7 +97,7 @@ def resources_of(workload: Workload, system: PlannedSystem, model: Model, traffi
     add("GPU gather", f"{gpu.memory_bandwidth_gb_s:g} GB/s",
         lambda kind: counts["misses"] * row + (
             gpu.cycles_of_bags(counts["gathered_keys"], counts["gathered_bags"], 4 * model.width)
-            * cycle_us if bags else 0))
+            * cycle_us if "gathered_keys" in counts else 0))
     # By Little's law: places occupied, and the time for which each is occupied.
     add("misses in flight", f"{config.misses_in_flight:,} a gather",
         lambda kind: counts["misses"] * system.gather_us / config.misses_in_flight)

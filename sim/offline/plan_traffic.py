@@ -49,10 +49,10 @@ class Traffic:
         hold buffer, ``bags`` pooled, ``unique`` and ``misses`` of the local cache; with
         ``deliver=unique`` the ``indices`` of slots, and ``slots`` and ``bags`` count the unique
         vectors and the end of the share; with owner-pooled tables, ``bags_out`` and ``bags_in`` of
-        requesters and owners, ``bag_segments_out`` and ``bag_segments_in``, ``gathered_bags`` and
-        ``gathered_keys`` of the GPU; and with the prefix ``full_``
-        or ``expected_``: ``to_nic``, ``from_nic``, ``out``, ``in`` in bytes, ``out_frames``,
-        ``in_frames``, and ``lists`` of rows for the GPU, each of which causes at most one gather.
+        requesters and owners, ``bag_segments_out`` and ``bag_segments_in``; if GPUs pool bags,
+        ``gathered_bags`` and ``gathered_keys``; and with the prefix ``full_`` or ``expected_``:
+        ``to_nic``, ``from_nic``, ``out``, ``in`` in bytes, ``out_frames``, ``in_frames``, and
+        ``lists`` of rows for the GPU, each of which causes at most one gather.
         Slots, bags and packets to the host exclude bags that a node's own GPU pools.
     most: maximum over mini-batches and nodes of ``unique`` keys, ``slots`` and ``share_slots``
         (all keys and empty bags of a share), and over samples of ``sample_slots``.
@@ -107,7 +107,7 @@ class Traffic:
                 ("slots", reserved), ("samples", shares), ("bags", vectors),
                 ("unique", unique), ("misses", misses)):
             self._count(name, value)
-        if self._plan.pools_at_owner:
+        if self._plan.gpus_pool:
             self._count_bags(found, foreign)
         for name, value in (("unique", unique), ("slots", reserved), ("sample_slots", found.slots),
                             ("share_slots", node_slots)):
@@ -124,7 +124,7 @@ class Traffic:
 
     def _count_bags(self, found: BatchSlots, foreign: Bags) -> None:
         nodes, bags = self._plan.nodes, found.bags
-        for name, at, weights in (
+        for name, at, weights in () if not self._plan.pools_at_owner else (
                 ("bags_out", foreign.requester, None), ("bags_in", bags.owner, None),
                 ("bag_segments_out", bags.requester, bags.segments),
                 ("bag_segments_in", bags.owner, bags.segments)):

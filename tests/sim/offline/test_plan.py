@@ -64,11 +64,12 @@ def _sums(planned: dict, kind: str) -> dict[str, float]:
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize(("nodes", "dimension", "placement"), [
-    pytest.param(4, 64, "row", marks=pytest.mark.slow), (1, 48, "even"), (2, 4, "row"),
-    (1, 8, "even"),
-    *(pytest.param(2, 16, placement, marks=pytest.mark.slow) for placement in ("row", "rows"))])
-def test_equal_to_a_run_whose_packets_are_full(tmp_path, nodes, dimension, placement):
+@pytest.mark.parametrize(("nodes", "dimension", "placement", "own_bags"), [
+    pytest.param(4, 64, "row", "nic", marks=pytest.mark.slow), (1, 48, "even", "nic"),
+    (2, 4, "row", "nic"), (1, 8, "even", "nic"), (2, 4, "even", "gpu"),
+    *(pytest.param(2, 16, *case, marks=pytest.mark.slow) for case in (
+        ("row", "nic"), ("rows", "nic"), ("rows", "gpu")))])
+def test_equal_to_a_run_whose_packets_are_full(tmp_path, nodes, dimension, placement, own_bags):
     """Bytes are exact with long timeouts, one mini-batch at a time, and no cache.
 
     The plan requires a dedupe table that keeps each key of a mini-batch. With two nodes and
@@ -76,7 +77,8 @@ def test_equal_to_a_run_whose_packets_are_full(tmp_path, nodes, dimension, place
     """
     options = RunOptions.of(
         cluster="direct_pair", network="ethernet_100g_switch", model=_model(tmp_path, dimension),
-        nodes=nodes, placement=placement, mini_batch=4 * nodes, in_flight=1, threads=1, samples=90,
+        nodes=nodes, placement=placement, own_bags=own_bags, mini_batch=4 * nodes, in_flight=1,
+        threads=1, samples=90,
         settings=(*ALL_SENT, "local_cache=false", "local_cache_rows=64", "request_batch=16",
                   "lookup_timeout=500", "request_timeout=4000", "vector_timeout=30000"))
     result = Run(options).execute()
