@@ -75,12 +75,20 @@ def test_own_bags_do_not_pass_the_nic(model, at_nic):
     ids=["pooled", "pooled completed", "unique", "unique completed"])
 @pytest.mark.parametrize("given", [
     {}, {"copied_rows": 60}, {"placement": "row"}, {"placement": "0,0,0,0,0"},
-    {"repeats": "neighbours"}, {"faults": "drop=1e-2,corrupt=1e-2"}],
-    ids=["plain", "copies", "hashed", "at one node", "repeats", "faults"])
+    {"repeats": "neighbours"}], ids=["plain", "copies", "hashed", "at one node", "repeats"])
 def test_predictions_are_those_of_nics_that_look_up_all(model, at_nic, nodes, settings, given):
-    link = ("link=true",) * ("faults" in given)
-    result = faultless(run(_options(model, *settings, *link, nodes=nodes, own_bags="gpu", **given)))
+    result = faultless(run(_options(model, *settings, nodes=nodes, own_bags="gpu", **given)))
     assert result["predictions_sha256"] == at_nic["predictions_sha256"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("nodes", [2, 4])
+@pytest.mark.parametrize("settings", [(), ("deliver=unique",)], ids=["pooled", "unique"])
+def test_a_network_that_loses_frames(model, at_nic, nodes, settings):
+    result = faultless(run(_options(model, "link=true", *settings, nodes=nodes, own_bags="gpu",
+                                    faults="drop=1e-2,corrupt=1e-2")))
+    assert result["predictions_sha256"] == at_nic["predictions_sha256"]
+    assert _sum(result, "link_sender.repeated") > 0
 
 
 @pytest.mark.thorough
