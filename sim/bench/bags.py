@@ -36,7 +36,8 @@ from sim.bench.rates import FILL_LATENCY, Rate, settle
 from sim.bench.rows import Job, Progress, Row
 from sim.engines import Engine, load
 
-__all__ = ["OWNER_BAGS", "REPEAT_WORDS", "BagPacket", "bag_jobs", "bag_samples", "owner_rate", "requester_rate"]
+__all__ = ["OWNER_BAGS", "REPEAT_WORDS", "BagPacket", "bag_jobs", "bag_samples", "owner_rate",
+           "requester_rate"]
 
 _REQUESTER, _OWNER = 4.0, 8.0
 """Fewest lookups per cycle."""
