@@ -17,7 +17,7 @@ from rtl.monitor.counters import CounterLayout, count
 from rtl.query.checker import slot_layout
 from rtl.stream import CreditQueue, SkidBuffer, StreamFIFO
 
-__all__ = ["REPEATS_COUNTERS", "BagRepeats"]
+__all__ = ["REPEATS_COUNTERS", "BagRepeats", "held_segments"]
 
 REPEATS_COUNTERS = CounterLayout("bags", "repeats", "repeated_keys", "beyond")
 
@@ -31,6 +31,12 @@ _Head = data.StructLayout({"keys": QueryBag["keys"].width, "table": QueryBag["ta
                            "wide": 1, "weighted": 1})
 _Verdict = data.StructLayout({"repeat": 1, "kept": 1})
 _BEHIND = 1 + WordRing.LATENCY["tail", "its verdict"]
+
+
+def held_segments(config: NicConfig) -> int:
+    """Return the segments that may wait for verdicts, a power of two: the longest bag, whose tail
+    decides, and a segment for each reserved verdict."""
+    return 1 << (config.bag_words // RECORDS_PER_BEAT + 2 + QUEUE - 1).bit_length()
 
 
 class BagRepeats(wiring.Component):
@@ -76,9 +82,7 @@ class BagRepeats(wiring.Component):
         config.check_repeats()
         self._words, self._positions = config.repeat_words, config.repeat_positions
         self._size = bits_for(config.bag_words)
-        # Behind the longest bag, whose tail decides, as many segments as wait for their verdict.
-        longest = config.bag_words // RECORDS_PER_BEAT + 2
-        self._depth = 1 << (longest + QUEUE - 1).bit_length()
+        self._depth = held_segments(config)
         self._record = data.StructLayout({
             "valid": 1, "head": _Head, "start": range(self._words), "words": self._size})
         self._slot = slot_layout(True, self._positions)

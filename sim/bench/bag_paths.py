@@ -16,7 +16,7 @@ from rtl.formats import (
     VectorBeat,
 )
 from rtl.keys.owner_split import DESCRIPTOR_WRITES
-from rtl.query import Dispatcher, QueryChecker
+from rtl.query import BagRepeats, Dispatcher, QueryChecker
 
 __all__ = ["OwnerPath", "RequesterPath"]
 
@@ -54,7 +54,8 @@ class _BagPath(wiring.Component):
 
 class RequesterPath(_BagPath):
     """Query checker, dispatcher, bag sender, bag packager and bag landing: from queries to packets
-    of bags, and from vectors to places.
+    of bags, and from vectors to places. With ``config.repeat_words``, bags are compared behind the
+    checker.
 
     Places are given in order without a hold buffer, and the packager always has credit. This node
     is node 0. Ports are those of the blocks; ``o`` is that of the landing.
@@ -67,13 +68,21 @@ class RequesterPath(_BagPath):
             o=Out(stream.Signature(TaggedBeat)), consumed=Out(CREDIT_BITS))
 
     def elaborate(self, platform) -> Module:
+        positions = self._config.repeat_positions
         check, dispatcher, sender, landing = (
-            QueryChecker(self._config), Dispatcher(bags=True), BagSender(),
+            QueryChecker(self._config), Dispatcher(bags=True, positions=positions), BagSender(),
             BagLanding(self._config))
-        m = self._join(check, dispatcher, sender, landing)
+        repeats = BagRepeats(self._config) if positions else None
+        m = self._join(check, dispatcher, sender, landing, *([repeats] if repeats else []))
+        slots, segments = check.o, check.segments
+        if repeats:
+            wiring.connect(m, check.o, repeats.slots)
+            wiring.connect(m, check.segments, repeats.segments)
+            m.d.comb += repeats.enable.eq(1)
+            slots, segments = repeats.o, repeats.bags
         for source, sink in (
-                (wiring.flipped(self.i), check.i), (check.o, dispatcher.i),
-                (check.segments, sender.segments), (dispatcher.bags, sender.starts),
+                (wiring.flipped(self.i), check.i), (slots, dispatcher.i),
+                (segments, sender.segments), (dispatcher.bags, sender.starts),
                 (landing.id, sender.id), (sender.o, self._packager.i),
                 (wiring.flipped(self.vectors), landing.vectors),
                 (landing.o, wiring.flipped(self.o))):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from host.batching.repeats import repeated_bags
 from host.measurements.published import flattening
 from host.samples import Samples
 from host.wire.bags import bag_queries, parse_bags
@@ -35,13 +36,20 @@ from sim.bench.rates import FILL_LATENCY, Rate, settle
 from sim.bench.rows import Job, Progress, Row
 from sim.engines import Engine, load
 
-__all__ = ["OWNER_BAGS", "BagPacket", "bag_jobs", "bag_samples", "owner_rate", "requester_rate"]
+__all__ = ["OWNER_BAGS", "REPEAT_WORDS", "BagPacket", "bag_jobs", "bag_samples", "owner_rate",
+           "requester_rate"]
 
 _REQUESTER, _OWNER = 4.0, 8.0
 """Fewest lookups per cycle."""
 
 OWNER_BAGS = 1024
 """``owner_bags`` of the NIC."""
+
+REPEAT_WORDS = 8192
+"""``repeat_words`` of a NIC that finds repeated bags."""
+
+_RUN = 10
+"""Consecutive samples with the same bags in half of the tables."""
 
 _ROWS = 1 << 20
 """Rows of a table."""
@@ -58,12 +66,18 @@ BagPacket = tuple[int, np.ndarray]
 """A packet of bags: its destination, and its words, uint64 ``[n]``."""
 
 
-def bag_samples(keys: np.ndarray, count: int, seed: int = 1) -> Samples:
-    """Return ``count`` samples with ``keys[t]`` random keys in each table t."""
+def bag_samples(keys: np.ndarray, count: int, seed: int = 1, run: int = 1) -> Samples:
+    """Return ``count`` samples with ``keys[t]`` random keys in each table t.
+
+    run: consecutive samples with the same bag in each table of an even number.
+    """
     lengths = np.tile(np.asarray(keys, np.int32), (count, 1))
     tables = np.repeat(np.tile(np.arange(len(keys), dtype=np.int32), count), lengths.reshape(-1))
+    rows = np.random.default_rng(seed).integers(_ROWS, size=(count, int(np.sum(keys))))
+    same = np.repeat(np.arange(len(keys)) % 2 == 0, keys)
+    rows[:, same] = rows[np.arange(count) // run * run][:, same]
     return Samples(np.zeros((count, 0), np.float32), np.zeros(count, np.float32), lengths, tables,
-                   np.random.default_rng(seed).integers(_ROWS, size=len(tables)))
+                   rows.reshape(-1))
 
 
 def requester_rate(config: NicConfig, samples: Samples,
@@ -72,8 +86,10 @@ def requester_rate(config: NicConfig, samples: Samples,
 
     The bound is a record, or the words of a bag in one beat, per cycle.
 
-    All tables pool at their owners, in turn the nodes 1, 2, ... ``RuntimeError`` unless each bag
-    leaves, and its vector lands in its place.
+    All tables pool at their owners, in turn the nodes 1, 2, ... With ``config.repeat_words``, a bag
+    that repeats the bag of the sample before does not leave; its lookups count.
+
+    ``RuntimeError`` unless each other bag leaves, and its vector lands in its place.
     """
     tables = np.arange(samples.table_count)
     running = _load(RequesterPath, config, engine, tables, 1 + tables % (config.nodes - 1))
@@ -97,9 +113,13 @@ def requester_rate(config: NicConfig, samples: Samples,
         node, bags = packet[0], parse_bags(packet[1])
         return pack(PeerBeat, len(bags), tag=bags.landings, source=node, last=1)
 
-    cycles, packets, landed = _drive(running, int((samples.bag_lengths > 0).sum()), feed, answer)
+    # Each bag is a slot, and reserves a place.
+    leaves = samples.bag_lengths > 0
+    if config.repeat_positions:
+        leaves &= ~repeated_bags(samples, 1)
+    cycles, packets, landed = _drive(running, int(leaves.sum()), feed, answer)
     places = unpack(TaggedBeat, landed, "tag").astype(np.int64)
-    if (np.sort(places) != np.sort(np.arange(len(places)) % config.hold_vectors)).any():
+    if not np.array_equal(np.sort(places), np.sort(np.flatnonzero(leaves) % config.hold_vectors)):
         raise RuntimeError("a vector is not in the place of its bag")
     # Each packet begins at a beat.
     ends = np.cumsum(counts)
@@ -216,7 +236,8 @@ def _drive(running: Engine, bags: int, feed: Callable[[], None],
 
 
 def bag_jobs() -> list[Job]:
-    """Return the jobs of bags: the mix of MLPerf's DLRM-DCNv2, bags of 20 keys, and of 100."""
+    """Return the jobs of bags: the mix of MLPerf's DLRM-DCNv2, bags of 20 keys, and of 100; and
+    bags of 20 keys of which many repeat."""
     config = preset("kaggle").with_fields(name="kaggle_bags", owner_bags=OWNER_BAGS)
     dcnv2 = np.array(flattening().hot)
     mixes = [("DCNv2", dcnv2), ("20 keys", np.full(len(dcnv2), 20)),
@@ -237,4 +258,16 @@ def bag_jobs() -> list[Job]:
                         ("owner", at_owner, _OWNER))]
         return Job("bags", f"owner-pooled lookups, {name}", rows)
 
-    return [job(*mix) for mix in mixes]
+    def repeated(progress: Progress) -> list[Row]:
+        keys = mixes[1][1]
+        samples = bag_samples(keys, -(-_KEYS // int(keys.sum())), run=_RUN)
+        rate, most, packets = requester_rate(config.with_fields(
+            name="kaggle_repeats", repeat_words=REPEAT_WORDS), samples)
+        again = repeated_bags(samples, 1).mean()
+        return [Row("owner-pooled lookups at the requester, 20 keys, repeated bags",
+                    rate.per_cycle, "lookups/cycle", _REQUESTER, bound=most,
+                    note=f"{again:.0%} of bags repeat and do not leave, {len(packets):,} packets; "
+                         f"{rate.items:,} in {rate.cycles:,} cycles")]
+
+    return [*(job(*mix) for mix in mixes),
+            Job("bags", "owner-pooled lookups, 20 keys, repeated bags", repeated)]

@@ -21,7 +21,7 @@ from rtl.formats import BEAT_BYTES
 from sim.bench.rows import Job, Progress, Row
 from sim.job.inputs import SampleSource
 from sim.job.options import RunOptions
-from sim.job.pools import remote_cache_of, wire_of
+from sim.job.pools import found_repeats, remote_cache_of, wire_of
 from sim.run.run import Run
 
 __all__ = ["CASES", "Case", "bytes_jobs", "bytes_rows"]
@@ -77,6 +77,7 @@ CASES = (
     Case("production", 256, (*_waits(1), "tables=856", "hold_vectors=32768")),
     Case("two_towers", 2048, (*_waits(1), "max_dimension=256", "hold_vectors=4096")),
     Case("ranking", 1024, (*_waits(1), "hold_vectors=4096"), "indices", "repeated bags once"),
+    Case("ranking", 1024, (*_waits(1), "hold_vectors=4096"), "nic", "repeated bags found by NICs"),
     # Most rows of repeated bags are cached, so that packets with the others fill slowly.
     Case("ranking", 1024, (*_waits(12), "bag_timeout=256", "hold_vectors=4096")),
 )
@@ -131,9 +132,11 @@ def _least(cluster: Run, options: RunOptions, plan: ShardPlan, choose: bool = Fa
     """Return the fewest bytes under ``plan``; ``choose``: with pool places for it."""
     workload, config = options.workload, cluster.config
     source = SampleSource.of(workload).with_model(cluster.model)
-    foreign = ForeignBags(plan, rechunk(source.chunks(), workload.mini_batch), workload.repeats)
+    runtime = cluster.simulation.runtime
+    foreign = ForeignBags(plan, rechunk(source.chunks(), workload.mini_batch),
+                          found_repeats(workload, config, runtime))
     wire = wire_of(config, cluster.model.width)
-    cache = remote_cache_of(config, cluster.simulation.runtime)
+    cache = remote_cache_of(config, runtime)
     pools = [table.pool for table in plan.tables]
     if choose:
         pools = choose_pools(foreign, wire, pool_obstacles(

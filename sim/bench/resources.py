@@ -4,7 +4,7 @@ from gen.netlist.report import SLR, report_resources
 from gen.verilog.convert import to_verilog
 from rtl.config import NicConfig, preset
 from rtl.nic import SmartNic
-from sim.bench.bags import OWNER_BAGS
+from sim.bench.bags import OWNER_BAGS, REPEAT_WORDS
 from sim.bench.rows import Job, Progress, Row
 
 __all__ = ["resource_jobs", "resources"]
@@ -12,6 +12,8 @@ __all__ = ["resource_jobs", "resources"]
 _LINKED = {"training": True, "link": True}
 _CASES = (("kaggle", {}, 60.0, 60.0),
           ("kaggle with owner_bags", {"owner_bags": OWNER_BAGS}, 60.0, 75.0),
+          ("kaggle with owner_bags and repeats",
+           {"owner_bags": OWNER_BAGS, "repeat_words": REPEAT_WORDS}, 60.0, 75.0),
           ("kaggle with training", {"training": True}, 75.0, 75.0),
           ("kaggle with training and link", _LINKED, 75.0, 80.0))
 """Builds, and the limits of LUTs and of other resources in per cent of an SLR."""
@@ -28,8 +30,9 @@ def resources(config: NicConfig, progress: Progress = lambda line: None) -> dict
 
 
 def resource_jobs() -> list[Job]:
-    """Return the jobs of ``kaggle``'s resources, alone, with owner-pooled bags, with training, and
-    with training and the reliable link; the five jobs of each share one report."""
+    """Return the jobs of ``kaggle``'s resources, alone, with owner-pooled bags, with the comparison
+    of these bags, with training, and with training and the reliable link; the five jobs of each
+    share one report."""
     return [job for what, changes, lut, rest in _CASES
             for job in _jobs(what, preset("kaggle").with_fields(**changes), lut, rest)]
 

@@ -25,8 +25,8 @@ from rtl.formats import RECORDS_PER_BEAT, TAGS_PER_BEAT, PoolPlace, words_of
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 
-__all__ = ["check_bags", "check_weights", "pool_slots", "remote_cache_of", "segments_needed",
-           "segments_of_samples", "slots_with", "wire_of", "with_pools"]
+__all__ = ["check_bags", "check_weights", "found_repeats", "pool_slots", "remote_cache_of",
+           "segments_needed", "segments_of_samples", "slots_with", "wire_of", "with_pools"]
 
 
 _RUNTIME = Runtime()
@@ -59,7 +59,7 @@ def with_pools(plan: ShardPlan, model: Model, workload: Workload, config: NicCon
         return plan, []
     longest = _longest(model, workload)
     if workload.pool == "auto":
-        foreign = ForeignBags(plan, measured, _found_repeats(workload, config, runtime),
+        foreign = ForeignBags(plan, measured, found_repeats(workload, config, runtime),
                               config if gradients else None)
         longest = np.maximum(longest, foreign.longest).tolist()
         return _chosen(foreign, model, pool_obstacles(plan, config, longest), config, runtime)
@@ -80,7 +80,7 @@ def with_pools(plan: ShardPlan, model: Model, workload: Workload, config: NicCon
                             for owner in chosen]), notes
 
 
-def _found_repeats(workload: Workload, config: NicConfig, runtime: Runtime) -> str:
+def found_repeats(workload: Workload, config: NicConfig, runtime: Runtime) -> str:
     """Return the repeated bags that need no bytes, one of `host.batching.repeats.REPEATS`. NICs
     that compare bags look up the rows of a repeat in their remote caches, if tables pool at the
     requester."""

@@ -51,9 +51,7 @@ class RtlNic:
         repeats: whether the NIC finds repeated bags.
         """
         values = register_values(self.config, runtime, model, node=node, nodes=nodes,
-                                 by_table=bool(plan.means.any()))
-        if repeats:
-            values["repeats_enable"] = 1
+                                 by_table=bool(plan.means.any()), repeats=repeats)
         for name, value in values.items():
             registers.write(name, value)
         descriptors = (plan.descriptors(RowPlaces.of(plan, node, model.width).bases)
@@ -63,10 +61,12 @@ class RtlNic:
 
 
 def register_values(config: NicConfig, runtime: Runtime, model: Dlrm, *, node: int,
-                    nodes: int, by_table: bool = False) -> dict[str, int]:
+                    nodes: int, by_table: bool = False,
+                    repeats: bool = False) -> dict[str, int]:
     """Return the register values of node ``node`` of ``nodes``, without the tables.
 
     by_table: whether the NIC pools each table by its descriptor.
+    repeats: whether the NIC finds repeated bags.
     """
     dimension = model.width
     share = config.lookup_beats // nodes
@@ -95,7 +95,8 @@ def register_values(config: NicConfig, runtime: Runtime, model: Dlrm, *, node: i
         row_registers() if runtime.row_reads else {}) | (
         {name: getattr(runtime, name) for name in LINK_SETTINGS} if config.link else {}) | (
         _bag_values(config, runtime, dimension, nodes) if config.owner_bags else {}) | (
-        {"pooling_by_table": 1} if by_table else {})
+        {"pooling_by_table": 1} if by_table else {}) | (
+        {"repeats_enable": 1} if repeats else {})
 
 
 def _request_batch(config: NicConfig, runtime: Runtime, dimension: int) -> int:

@@ -74,6 +74,10 @@ struct Slot {
     uint8_t kind;
     bool last, ends;  // ends: it has no sample, and the share of its step is over
     bool bag;         // of an owner-pooled table: the row of its key is its number of keys
+    // Of an EMPTY slot: it is a bag that repeats the bag at its position of the previous sample. Of
+    // a bag: the next sample may repeat it.
+    bool repeat, kept;
+    uint32_t position;
 };
 
 // rtl.query.checker: checks records one by one, and releases samples when they are complete.

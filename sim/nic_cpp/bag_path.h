@@ -76,8 +76,9 @@ public:
         router_.step(config_->node, vector_pool);
         if (places.answers.has() && router_.head.room()) router_.head.push(places.answer());
     }
-    // Take bags: of other nodes, then of this node's samples.
-    void step(SegmentStore<Segment*>& segments) {
+    // Take bags: of other nodes, then of this node's samples, whose `segments` follow each other.
+    template <class Source>
+    void step(Source&& segments) {
         places.step(receiver.out, sender, list_pool.input);
         receiver.step();
         sender.step(segments, landing, pool.input);

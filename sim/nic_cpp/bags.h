@@ -164,8 +164,9 @@ public:
         const Sent sent = output_.pop();
         return {sent.segment, sent.destination, sent.step};
     }
-    void step(SegmentStore<Segment*>& segments, BagLanding& landing,
-              Queue<OutgoingSegment>& packager) {
+    // `segments`: of the bags that start.
+    template <class Source>
+    void step(Source& segments, BagLanding& landing, Queue<OutgoingSegment>& packager) {
         // rtl.bags.lost: the entry of bags.
         Queue<OutgoingSegment>& next = linked_ ? lost_ : packager;
         if (linked_) wire(lost_, packager);

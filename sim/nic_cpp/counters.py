@@ -72,6 +72,8 @@ COUNTED: dict[str, str] = {
     **_bag_packager("bag_lists", "bags.list_pool", "bags.list_reader"),
     **_vector_packager("bag_vectors", "bags.vector_pool", "bags.vector_reader"),
     "bag_landing.vectors": "bags.landing.vectors",
+    **_same("bag_repeats", "repeats", "bags", "repeats", "repeated_keys", "beyond"),
+    **_same("repeat_store", "repeat_store", "kept", "repeats"),
     **_same("net_assembler", "net_assembler", "packets", "beats"),
     **_same("host_assembler", "host_assembler", "packets", "beats"),
 }

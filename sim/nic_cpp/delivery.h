@@ -28,6 +28,7 @@ public:
         clock_ = clock;
         config_ = &config;
         lines_.resize(size_t(config.unique_sets) * config.unique_ways);
+        remembered_.resize(config.repeat_positions);
         entry_.skid(clock);
         words_.fifo(clock, config.unique_queue);
         front_.skid(clock);
@@ -100,11 +101,20 @@ private:
         slot.last = slot.ends;
         slot.sample = NO_SAMPLE;
         slot.kind = slot.ends ? record::EMPTY : record::KEY_END;
+        slot.kept = false;
         way.push(slot);
     }
     Found look_up(const Slot& slot) {
+        if (slot.repeat) {
+            no_index += remembered_[slot.position] == NO_INDEX;
+            return {remembered_[slot.position], false};
+        }
         if (slot.kind == record::EMPTY) return {EMPTY_INDEX, slot.ends};
-        if (slot.bag) return {next(), true};
+        if (slot.bag) {
+            const uint16_t index = next();
+            if (slot.kept) remembered_[slot.position] = index;
+            return {index, true};
+        }
         const uint64_t set = uint64_t{slot.hash >> 8} * config_->unique_sets >> 24;
         Line* const lines = &lines_[set * config_->unique_ways];
         Line* victim = lines;
@@ -151,6 +161,7 @@ private:
     Clock* clock_ = nullptr;
     const Config* config_ = nullptr;
     std::vector<Line> lines_;
+    std::vector<uint16_t> remembered_;  // of bags that may be repeated, by position
     Queue<Slot> entry_, words_;
     Queue<Entry> front_;
     Queue<Found> found_;

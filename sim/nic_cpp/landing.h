@@ -11,6 +11,7 @@ struct HoldSlot {
     uint32_t sample;
     uint16_t step;
     bool empty, bag_ends, last;
+    bool repeat, kept;  // as of its slot
 };
 
 struct SlotBeat {
@@ -109,6 +110,7 @@ struct PooledBeat {
     uint32_t sample;
     uint16_t step;
     bool last, ends;  // last of its vector; ends: its bag is the sample's last
+    bool repeat, kept;  // as of its slot
 };
 
 // rtl.interaction.pooling and bag_ring: bags share the adders in turn and leave in order.
@@ -165,7 +167,7 @@ private:
         if (!ready_[bag] || out.held() == most_out_) return;
         const bool last = out_beat_ + 1 == beats_;
         const HoldSlot& origin = origins_[bag];
-        out.push({origin.sample, origin.step, last, origin.last});
+        out.push({origin.sample, origin.step, last, origin.last, origin.repeat, origin.kept});
         beats_out++;
         out_beat_ = last ? 0 : out_beat_ + 1;
         if (!last) return;

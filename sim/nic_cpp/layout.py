@@ -42,9 +42,10 @@ from rtl.network.packet_pool import packet_buffers
 from rtl.network.queue_turns import BURST, LEAST
 from rtl.nic import REQUEST_FIFO
 from rtl.nic_control import SETTLING
+from rtl.query import BagRepeats, repeats
 from rtl.query.reporter import OwedCredit
 from rtl.rings import CompletionWriter, RingMessages, RowReads, StepTable, VectorRing
-from rtl.stream import Arbiter, CreditQueue, StreamFIFO
+from rtl.stream import Arbiter, CreditQueue, SkidBuffer, StreamFIFO
 from sim.host_cpp.formats import header_text
 from sim.host_cpp.structures import Shared, definition, fields
 from sim.nic_cpp.counters import counters_header
@@ -93,7 +94,7 @@ def latencies(config: NicConfig) -> dict[str, int]:
         "register_next": RegisterBlock.LATENCY["write", "answer"] + BETWEEN,
         "dot_first": DotArray.latency(config) + Flattener.LATENCY["group's dots", "beat"],
         "dot_reuse": REUSE, "dot_room": DotInteraction.ROOM, **_link_latencies(config.nodes),
-        **_bag_latencies(config.link),
+        **_bag_latencies(config.link), **_repeat_latencies(config),
     }
 
 
@@ -147,6 +148,17 @@ def _bag_latencies(linked: bool) -> dict[str, int]:
     }
 
 
+def _repeat_latencies(config: NicConfig) -> dict[str, int]:
+    """Return the latency of the comparison of bags, and its sizes."""
+    return {
+        # Behind the buffers of slots and segments.
+        "repeat_verdict": BagRepeats.LATENCY["slot, or tail of its bag", "the same slot"]
+        - SkidBuffer.LATENCY["item", "the same item"],
+        "repeat_near": repeats.NEAR, "repeat_places": repeats.QUEUE,
+        "repeat_held": repeats.held_segments(config) if config.repeat_positions else 0,
+    }
+
+
 def _completion_latencies() -> dict[str, int]:
     """Return the latencies of the steps that a host opens."""
     writer, table = CompletionWriter.LATENCY, StepTable.LATENCY
@@ -189,7 +201,7 @@ _CONFIG = ("nodes", "query_beats", "sample_slots", "hold_vectors", "lookup_beats
            "net_payload_beats", "host_payload_beats", "dense_vectors", "remote_ways",
            "remote_in_flight", "local_ways", "local_in_flight", "dedupe_ways",
            "dedupe_in_flight", "scatter_entries", "dot_units", "completion_slots", "wide", "link",
-           "owner_bags", "bag_segments")
+           "owner_bags", "bag_segments", "repeat_words", "repeat_positions")
 _REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "interaction", "itself",
               "local_enable", "local_sets", "remote_enable", "remote_sets", "requester_merge",
               "dedupe_enable", "dedupe_sets", "request_batch", "request_timeout",
@@ -200,7 +212,7 @@ _REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "inte
                   "ring_low", "ring_high", "ring_shift", "slot_shift", "index_low")),
               "vector_every", "link_delay", "link_timeout_first", "link_timeout_least",
               "link_timeout_most", "row_reads", "rows_base_low", "rows_base_high",
-              "bag_window", "bag_timeout", "bag_batch")
+              "bag_window", "bag_timeout", "bag_batch", "repeats")
 _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider", "loop",
               "tag_phases", "tag_now", "tag_result", "tag_decision", "decision_places", "append",
               "operation", "operation_places", "read", "read_places", "hits_ahead", "fill_close",
@@ -218,7 +230,7 @@ _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider"
               "link_kept", "link_measured", "link_looked", "row_read", "row_read_places",
               "number_back", "bag_landed", "bag_id_free", "bag_judged", "bag_judged_places",
               "bag_check_segments", "bag_complete", "bag_answered", "bag_ages",
-              "bag_waits")
+              "bag_waits", "repeat_verdict", "repeat_near", "repeat_places", "repeat_held")
 
 
 class Config(Shared):
@@ -247,7 +259,8 @@ def config_of(config: NicConfig, registers: Mapping[str, int]) -> Config:
         "local_sets": registers["local_cache_sets"],
         "remote_enable": registers["remote_cache_enable"],
         "remote_sets": registers["remote_cache_sets"], "dedupe_sets": config.dedupe_sets,
-        "unique": registers.get("unique_delivery", 0)}
+        "unique": registers.get("unique_delivery", 0),
+        "repeats": registers.get("repeats_enable", 0)}
     values = {name: 0 for name in _REGISTERS} | values
     return Config(**{name: sizes[name] for name in _CONFIG},
                   **{name: values[name] for name in _REGISTERS}, **latencies(config))

@@ -13,6 +13,7 @@
 #include "link.h"
 #include "packets.h"
 #include "queues.h"
+#include "repeats.h"
 #include "rings.h"
 #include "row_asks.h"
 
@@ -105,6 +106,10 @@ public:
         host_assembler.init(&clock, c.host_payload_beats, c.assembled, c.assembler_room);
         if (c.link) link.init(&clock, c, &packets_);
         if (c.owner_bags) bags.init(&clock, c, &packets_, &segments_, vector_pool.limit);
+        if (c.repeat_positions) {
+            repeats.init(&clock, c, &segments_);
+            repeat_store.init(&clock);
+        }
         net_ports_.ports = {&lookup_reader.out, &vector_reader.out};
         host_ports_.ports = {&request_reader.out, &interaction.requests.out, &results.closed.out,
                              &interaction.frames.out, &reporter_, &indices.closed.out,
@@ -139,6 +144,8 @@ public:
     LinkSender link;
     NicRowReads row_reads;
     BagPath bags;
+    BagRepeats repeats;
+    RepeatStore repeat_store;
     Assembler net_assembler, host_assembler;
     uint64_t dispatched_local = 0, dispatched_remote = 0, dispatched_bags = 0, credits = 0,
              retired_early = 0;
@@ -348,12 +355,14 @@ private:
 
         completions.step(checker.consumed);
         if (config.unique) indices.step(delivery.told, checker.consumed);
+        Queue<PooledBeat>& pooled = config.repeat_positions ? repeat_store.out : pooler.out;
         if (config.interaction) {
             if (dense_fills_.has()) interaction.land(dense_fills_.pop());
-            interaction.step(pooler.out, dispatch_.dense, checker.consumed);
+            interaction.step(pooled, dispatch_.dense, checker.consumed);
         } else {
-            results.step(pooler.out, checker.consumed);
+            results.step(pooled, checker.consumed);
         }
+        if (config.repeat_positions) repeat_store.step(pooler.out);
         pooler.step(hold.out);
         hold.step();
         if (config.owner_bags) {
@@ -394,17 +403,34 @@ private:
         arbitrate();
         wire(dispatch_.local, own_);
         receiver.step();
-        if (config.owner_bags) bags.step(checker.segments);
+        if (config.repeat_positions) bags.step(repeats.segments());
+        else if (config.owner_bags) bags.step(checker.segments);
         dispatch();
-        bool taken = checker.has();
+        checker.step(config.repeat_positions ? compare() : deliver(checker));
+    }
+
+    // Compare bags; return whether the front slot of the checker was taken.
+    bool compare() {
+        repeats.step(deliver(repeats));
+        if (checker.segments.has() && repeats.words.room())
+            repeats.words.push(checker.segments.pop());
+        if (!checker.has() || !repeats.slots.room()) return false;
+        repeats.slots.push(checker.front());
+        return true;
+    }
+    // Deliver a slot; return whether the front slot of `source` was taken.
+    template <class Source>
+    bool deliver(const Source& source) {
         if (config.unique) {
             wire(delivery.way, dispatch_.head);
             delivery.step();
-            if (taken && (taken = delivery.room())) delivery.enter(checker.front());
-        } else if (taken && (taken = dispatch_.head.room())) {
-            dispatch_.head.push(checker.front());
+            if (!source.has() || !delivery.room()) return false;
+            delivery.enter(source.front());
+            return true;
         }
-        checker.step(taken);
+        if (!source.has() || !dispatch_.head.room()) return false;
+        dispatch_.head.push(source.front());
+        return true;
     }
 
     void depart(Assembler& assembler, Output& output, uint32_t stream) {
@@ -506,7 +532,7 @@ private:
         if (waits) return;
         const uint32_t place = hold.next_landing();
         hold.reserve({slot.sample, slot.step, slot.kind == record::EMPTY, slot.kind != record::KEY,
-                      slot.last});
+                      slot.last, slot.repeat, slot.kept});
         if (key) {
             way.push({slot.key, slot.hash,
                       {place, uint16_t(mine ? config.node : slot.owner), slot.step}});

@@ -55,8 +55,8 @@ class ModelRegisters:
 
     def counters(self) -> dict[str, int | None]:
         """Return every counter, named ``block.name``; None for counters that the model lacks."""
-        config = self._engine.config
-        names = dict.fromkeys(_counter_names(config.link, config.owner_bags > 0))
+        _, *parts = self._engine.config.optional
+        names = dict.fromkeys(_counter_names(*parts))
         return names | {name: value for name, value in self._engine.counts().items()
                         if name in names}
 
@@ -76,22 +76,21 @@ class FastNic:
                   model: Dlrm, *, node: int, nodes: int, repeats: bool = False) -> None:
         """Configure a NIC as node ``node`` of ``nodes`` for ``model``.
 
-        ``ValueError`` for a ``step_timeout`` and for ``repeats``, which the model does not
-        implement.
+        repeats: whether the NIC finds repeated bags.
+
+        ``ValueError`` for a ``step_timeout``, which the model does not implement.
         """
-        if repeats:
-            raise ValueError("repeats must not be 'nic' with fidelity fast: use fidelity rtl, or "
-                             "repeats neighbours")
         if runtime.step_timeout:
             raise ValueError("step_timeout must be 0 with fidelity fast, not "
                              f"{runtime.step_timeout!r}")
         registers.begin(
             register_values(self.config, runtime, model, node=node, nodes=nodes,
-                            by_table=bool(plan.means.any())), plan,
+                            by_table=bool(plan.means.any()), repeats=repeats), plan,
             RowPlaces.of(plan, node, model.width).bases if runtime.row_reads else ())
 
 
 @cache
-def _counter_names(link: bool, bags: bool) -> tuple[str, ...]:
-    registers = SmartNic(NicConfig(link=link, owner_bags=64 * bags)).registers
+def _counter_names(link: bool, bags: bool, repeats: bool) -> tuple[str, ...]:
+    registers = SmartNic(NicConfig(link=link, owner_bags=64 * bags,
+                                   repeat_words=64 * repeats)).registers
     return tuple(joined({register.name: 0 for register in registers if "." in register.name}))

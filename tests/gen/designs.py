@@ -10,10 +10,13 @@ from rtl.cache.tags import TagPipeline
 from rtl.config import preset
 from rtl.float import FloatAdder, FloatMultiplier
 from rtl.formats import Key
+from rtl.interaction import RepeatStore
 from rtl.interaction.dot_schedule import DotSchedule
 from rtl.keys.hashing import hash_bits
 from rtl.memory import Ram
+from rtl.query import BagRepeats
 from rtl.shared import Shared
+from sim.bench.bags import OWNER_BAGS, REPEAT_WORDS
 
 Pair = data.StructLayout({"a": 8, "b": 8})
 
@@ -156,3 +159,9 @@ def deep_blocks() -> Blocks:
         "tags": TagPipeline(Key.size, 32, rows=tiny.remote_cache_rows, ways=tiny.remote_cache_ways,
                             in_flight=tiny.remote_in_flight, hash_key=hash_bits),
         "float_adder": FloatAdder(), "float_multiplier": FloatMultiplier()})
+
+
+def repeat_blocks() -> Blocks:
+    """Return the blocks that find repeated bags, in the sizes of ``kaggle``."""
+    config = preset("kaggle").with_fields(owner_bags=OWNER_BAGS, repeat_words=REPEAT_WORDS)
+    return Blocks({"bag_repeats": BagRepeats(config), "repeat_store": RepeatStore(config)})

@@ -3,7 +3,7 @@
 The file contains designs by name, their blocks, and three integers per block: with optimistic,
 middle and pessimistic nets. Update it in the commit that changes the delays, by::
 
-    python -m tests.gen.timing.baseline [parts] [tiny]
+    python -m tests.gen.timing.baseline [parts] [repeats] [tiny]
 """
 
 import json
@@ -20,13 +20,13 @@ from gen.timing.report import report_timing
 from gen.verilog.convert import to_verilog
 from gen.verilog.platform import VerilogPlatform
 from rtl.config import preset
-from tests.gen.designs import deep_blocks
+from tests.gen.designs import deep_blocks, repeat_blocks
 
 __all__ = ["CASES", "DESIGNS", "RENEW", "measured", "recorded"]
 
 CASES = ("optimistic", "middle", "pessimistic")
 DESIGNS: dict[str, tuple[str, Callable[[], wiring.Component]]] = {
-    "parts": ("deep", deep_blocks),
+    "parts": ("deep", deep_blocks), "repeats": ("repeats", repeat_blocks),
     "tiny": ("tiny", lambda: build_nic(preset("tiny"))),
 }
 """Designs by name: the name of the top, and the function that makes it."""

@@ -8,7 +8,8 @@ from tests.gen.timing.baseline import CASES, RENEW, measured, recorded
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", [
     "parts",
-    # Yosys takes some minutes for it.
+    # Yosys takes some minutes for each.
+    pytest.param("repeats", marks=pytest.mark.slow),
     pytest.param("tiny", marks=pytest.mark.slow)])
 def test_worst_paths_are_as_recorded(name):
     now, then = measured(name), recorded(name)
@@ -24,3 +25,10 @@ def test_worst_paths_are_as_recorded(name):
     assert not changes, "\n".join([
         f"the timing of {name} changed{other}:", *sorted(changes),
         f"if that is meant, renew the figures and say why in the commit: {RENEW} {name}"])
+
+
+def test_blocks_that_find_repeats_reach_300_mhz():
+    """With middle nets."""
+    blocks = recorded("repeats")["blocks"]
+    assert {"repeats__bag_repeats", "repeats__repeat_store"} <= blocks.keys()
+    assert max(ps[CASES.index("middle")] for ps in blocks.values()) <= 1e6 / 300

@@ -201,14 +201,15 @@ def test_the_rows_of_a_nics_resources_share_one_report(monkeypatch):
     monkeypatch.setattr(bench_resources, "to_verilog", lambda *_: "verilog")
     monkeypatch.setattr(bench_resources, "report_resources", report)
     rows = [row for job in bench_resources.resource_jobs() for row in job.measure(print)]
-    assert len(calls) == 4
+    assert len(calls) == 5
     # Per cent of 432,000 LUT, 672 BRAM36, 320 URAM, 3,072 DSP: at most 60, with bags or training
     # 75, with a link 75 of LUT and 80 of the rest; at most 10 LUT deep.
     assert [(row.value, row.holds) for row in rows] == [
-        found for more in (False, True, True, True) for found in (
+        found for more in (False, True, True, True, True) for found in (
             (60.0, True), (pytest.approx(60.0446, abs=1e-3), more), (0.0, True),
             (100.0, False), (10, True))]
-    names = "kaggle on", "kaggle with owner_bags", "kaggle with training", "kaggle with training"
+    names = ("kaggle on", "kaggle with owner_bags", "kaggle with owner_bags and repeats",
+             "kaggle with training", "kaggle with training and link")
     assert all(row.name.startswith(names[k // 5]) or k == 4 for k, row in enumerate(rows))
     assert "deepest block alone: b (10)" in rows[-1].note
 
@@ -254,6 +255,20 @@ def test_bags_are_counted_and_return_to_their_places():
     bags = len(parse_bags(words))
     with pytest.raises(RuntimeError, match=f"{bags - 1} of {bags} vectors"):
         owner_rate(config, 3, [(node, words)], engine="pysim")
+
+
+@pytest.mark.thorough
+def test_repeated_bags_do_not_leave():
+    """In two of three tables, every second bag repeats the bag before it."""
+    config = TINY.with_fields(name="tiny_repeats", owner_bags=64, repeat_words=64,
+                              repeat_vectors=4)
+    made = bag_samples(np.array([1, 20, 3]), 8, run=2)
+    found, most, packets = requester_rate(config, made, engine="pysim")
+    assert sum(len(parse_bags(words)) for _, words in packets) == 8 * 3 - 8
+    assert found.items == 8 * 24 and found.per_cycle < most
+    # More bags leave than expected: only the first two positions are remembered.
+    with pytest.raises(RuntimeError, match="a vector is not in the place of its bag"):
+        requester_rate(config.with_fields(repeat_vectors=2), made, engine="pysim")
 
 
 @pytest.mark.thorough

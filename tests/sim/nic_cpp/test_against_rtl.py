@@ -7,12 +7,16 @@ import pytest
 from sim.job.options import RunOptions
 from tests.sim.interacting import NIC, model_of, write_model
 from tests.sim.nic_cpp.comparing import compared
+from tests.sim.run.test_nic_repeats import MODEL
 
 MOST = 0.05
 """Largest mean absolute error of the cycles of a mini-batch."""
 
 EVALUATED = ("requester_merge=false", "local_cache_sets=24", "remote_cache_sets=20")
 """The settings of the evaluation, with caches that are too small for the samples."""
+
+SMALL = ("repeat_words=64", "repeat_vectors=2")
+"""Sizes that do not hold the bags of a sample."""
 
 CASES = [
     {"dimension": 16, "bags": "to 9", "interaction": "dot", "nodes": 4,
@@ -158,6 +162,42 @@ def test_owner_pooled_bags_of_wide_vectors(tmp_path, case):
         config="tiny", model=write_model(tmp_path / "model.toml", model), nodes=case["nodes"],
         samples=96, mini_batch=32, threads=1, pool=str(tmp_path / "pool.toml"), gpu="gpu_h100",
         settings=(*NIC, *case.get("settings", ())))) == 0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", [
+    {"nodes": 2}, {"nodes": 4, "in_flight": 1},
+    # Samples alone in their share: slots pause between them.
+    {"nodes": 2, "mini_batch": 2, "settings": ("deliver=unique",)},
+    {"nodes": 3, "mini_batch": 17, "settings": ("bag_timeout=4", "vector_timeout=0")},
+    {"nodes": 3, "settings": ("deliver=unique", "completions=true")},
+    # Bags beyond the sizes.
+    {"nodes": 2, "settings": SMALL}, {"nodes": 3, "settings": (*SMALL, "deliver=unique")},
+    {"nodes": 3, "repeats": "send", "settings": ("repeat_words=8192", "repeat_vectors=5")},
+    pytest.param({"nodes": 3, "settings": ("link=true", "bag_timeout=4")}, marks=pytest.mark.slow),
+    pytest.param({"nodes": 3, "settings": ("interaction=true", "dot_units=3")},
+                 marks=pytest.mark.slow)],
+    ids=["pooled", "one in flight", "alone", "odd shares", "unique", "beyond", "beyond, unique",
+         "off", "link", "interaction"])
+def test_repeats_that_nics_find(tmp_path, case):
+    """The cycles are exact."""
+    (tmp_path / "model.toml").write_text(MODEL)
+    assert compared(RunOptions.of(
+        config="tiny", model=tmp_path / "model.toml", nodes=case["nodes"], samples=96, threads=1,
+        pool="owner", repeats=case.get("repeats", "nic"), mini_batch=case.get("mini_batch", 24),
+        in_flight=case.get("in_flight", 4), settings=case.get("settings", ()))) == 0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", [
+    {"dimension": 64, "settings": ()}, {"dimension": 64, "settings": ("deliver=unique",)}],
+    ids=["pooled", "unique"])
+def test_repeats_of_weighted_bags(tmp_path, case):
+    """The cycles are exact."""
+    model = replace(model_of(case["dimension"], "to 9"), weighted_tables=(0, 2, 3), rows=(2,) * 5)
+    assert compared(RunOptions.of(
+        config="tiny", model=write_model(tmp_path / "model.toml", model), nodes=2, samples=96,
+        mini_batch=32, threads=1, pool="owner", repeats="nic", settings=case["settings"])) == 0
 
 
 @pytest.mark.thorough

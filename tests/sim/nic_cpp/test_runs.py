@@ -8,10 +8,11 @@ import sys
 import numpy as np
 import pytest
 
+from host.batching.repeats import repeated_bags
 from host.data.generator import generate
 from host.model import MODELS, load_model
 from host.placement.shard import ShardPlan
-from host.samples import concatenate
+from host.samples import concatenate, rechunk
 from host.timing.gpu import GpuProfile
 from sim.cli.main import main
 from sim.job.options import RunOptions
@@ -104,6 +105,29 @@ def test_owner_pooled_bags_follow_from_the_samples():
             "bag_check.keys": keys, "bag_lists.keys": keys, "bag_vectors.vectors": bags,
             "bag_landing.vectors": bags, "hold_buffer.vectors_in": bags,
             "hold_buffer.reserved": int(foreign.sum()), "lookup_packager.records": 0}.items():
+        assert sum(counts[name] for counts in result["counters"]) == expected, name
+
+
+def test_repeats_follow_from_the_samples():
+    """Each foreign bag crosses the network once for consecutive samples."""
+    result = _run(**RANKING, nodes=4, mini_batch=64)
+    lengths, again = [], []
+    owner = np.array([table.owner for table in ShardPlan.deal(
+        load_model("ranking"), 4, "even").tables])
+    for step in rechunk(generate(load_model("ranking"), 192, 1), 64):
+        foreign = owner != (np.arange(64) // 16)[:, None]
+        lengths.append(step.bag_lengths.astype(np.int64) * foreign)
+        again.append(repeated_bags(step, 4) & (lengths[-1] > 0))
+    keys, repeats = np.concatenate(lengths), np.concatenate(again)
+    bags = int((keys > 0).sum())
+    assert 0 < repeats.sum() < bags
+    for name, expected in {
+            "bag_repeats.bags": bags, "bag_repeats.repeats": int(repeats.sum()),
+            "bag_repeats.repeated_keys": int(keys[repeats].sum()), "bag_repeats.beyond": 0,
+            "repeat_store.repeats": int(repeats.sum()),
+            "repeat_store.kept": bags - int(repeats.sum()),
+            "bag_vectors.vectors": bags - int(repeats.sum()),
+            "query_checker.bags": bags}.items():
         assert sum(counts[name] for counts in result["counters"]) == expected, name
 
 
@@ -202,6 +226,8 @@ def test_a_thread_makes_no_more_calls_than_it_has_time_for():
     assert 10 < few["gpu"]["launches"] <= few["cycles"] / 1500
 
 
+RANKING = {"config": "tiny", "model": "ranking", "samples": 192, "pool": "owner",
+           "repeats": "nic"}
 OWNER = {"config": "tiny", "model": "multi_hot", "nodes": 3, "mini_batch": 64, "pool": "owner"}
 
 
@@ -229,11 +255,13 @@ OWNER = {"config": "tiny", "model": "multi_hot", "nodes": 3, "mini_batch": 64, "
     OWNER | {"pool": "some", "settings": ("deliver=unique", "completions=true", "pooling=mean")},
     OWNER | {"settings": ("link=true", "gpu_rings=true"), "pool": "some"},
     OWNER | {"pool": "requester", "owner_tables": (0, 2, 3, 7)},
-    OWNER | {"pool": "requester", "owner_tables": tuple(range(8)), "nodes": 1}],
+    OWNER | {"pool": "requester", "owner_tables": tuple(range(8)), "nodes": 1},
+    RANKING | {"nodes": 3, "mini_batch": 48},
+    RANKING | {"nodes": 2, "mini_batch": 48, "settings": ("deliver=unique", "completions=true")}],
     ids=["interaction", "one node", "wide", "avazu", "no caches", "slow GPU", "calls", "unique",
          "completions", "rings", "row reads", "owner", "owner, one node", "owner, calls",
          "owner, interaction", "owner, unique", "owner, rings", "own bags without time",
-         "own bags alone"])
+         "own bags alone", "repeats", "repeats, unique"])
 def test_compiled_hosts_do_what_those_of_rtl_do(tmp_path, options):
     if options.get("pool") == "some":
         (tmp_path / "pool.toml").write_text("owner = [0, 2, 3, 7]\n")

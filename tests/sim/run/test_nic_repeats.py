@@ -9,7 +9,9 @@ import pytest
 from host.batching.repeats import repeated_bags
 from host.placement.shard import ShardPlan
 from rtl.formats import Status, TableDescriptor
+from sim.job.options import RunOptions
 from sim.node.step import Step
+from sim.run.report import failures
 from sim.run.run import Run, run
 from tests.sim.run.results import faultless
 from tests.sim.run.test_bags_link import DEAD, LINK, NODES
@@ -172,12 +174,32 @@ def test_flagged_bags_of_a_dead_node(tmp_path, settings, start):
     assert lost > 0
 
 
+@pytest.mark.parametrize("fidelity", ["fast", pytest.param("rtl", marks=pytest.mark.thorough)])
+def test_ranking_beside_repeats_that_hosts_find(fidelity):
+    """NICs send the bags that hosts would send, in the time of such hosts, for the predictions of
+    all bags. All three runs have the same NICs."""
+    sent, hosts, nics = (run(RunOptions.of(
+        config="tiny", model="ranking", nodes=4, samples=192, mini_batch=96, threads=1,
+        pool="owner", repeats=repeats, fidelity=fidelity,
+        settings=("repeat_words=8192", "repeat_vectors=26"))) for repeats in (
+            "send", "neighbours", "nic"))
+    assert failures(sent) == failures(hosts) == failures(nics) == []
+    digest, = {each["predictions_sha256"] for each in (sent, hosts, nics)}
+    assert (digest is None) == (fidelity == "fast")
+    assert nics["repeats"]["sent"] == nics["bags"]["foreign"] == hosts["bags"]["foreign"]
+    assert nics["repeats"]["share"] == pytest.approx(hosts["repeats"]["share"], abs=0.01)
+    assert nics["repeats"]["beyond"] == 0
+    bytes_sent, by_hosts, by_nics = (each["network"]["bytes"] for each in (sent, hosts, nics))
+    assert by_nics < 0.5 * bytes_sent
+    assert by_nics == pytest.approx(by_hosts, rel=0.02)
+    assert nics["cycles"] < 0.6 * sent["cycles"]
+    assert nics["cycles"] == pytest.approx(hosts["cycles"], rel=0.05)
+
+
 @pytest.mark.parametrize(("options", "message"), [
     ({"repeats": "nic"}, "repeats must be send, neighbours or indices, not 'nic', without tables"),
     ({"repeats": "nic", "pool": "owner", "settings": ("repeat_words=0",)},
-     "repeat_words must be above 0 for repeats nic, not 0"),
-    ({"repeats": "nic", "pool": "owner", "fidelity": "model"},
-     "repeats must not be 'nic' with fidelity fast")])
+     "repeat_words must be above 0 for repeats nic, not 0")])
 def test_options_that_contradict(model, options, message):
     with pytest.raises(ValueError, match=message):
         Run(_options(model, **options))
