@@ -129,12 +129,12 @@ class NicCluster:
         comparison = None
         if options.method.compare:
             reference = EmbeddingTables(model, workload.seed, optimizer, workload.nodes,
-                                        runtime.partials, in_order)
+                                        runtime.partials, in_order, workload.repeats)
             reference.rows = rows
             comparison = Comparison(reference, stores, plan)
         self.tables = ClusterTables(simulation.cluster, self.clock, comparison,
                                     ended=self._step_ended, unique=runtime.deliver == "unique",
-                                    plan=plan)
+                                    plan=plan, repeats=workload.repeats)
 
     def _step_ended(self, steps: int) -> None:
         """Send every NIC the oldest open step, before the next step begins."""

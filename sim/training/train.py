@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from host.batching import MiniBatch
+from host.batching import REPEATS, MiniBatch
 from host.dlrm.dense_trainer import DenseStep, DenseTrainer
 from host.dlrm.embedding import EmbeddingTables
 from host.dlrm.row_store import RowStore
@@ -76,6 +76,8 @@ class Training:
         self.config, self.runtime = _settings(workload)
         source = SampleSource.of(workload)
         self.runtime, self.model = self.runtime.with_model(source.model)
+        if workload.repeats != REPEATS[0]:
+            self.model = self.model.with_host_means()
         self._source = source.with_model(self.model)
         if self.model.weighted_tables:
             raise ValueError(f"weighted of table {self.model.weighted_tables[0]} must be false in "
@@ -138,7 +140,8 @@ class Training:
     def _reference(self, rows: RowStore) -> EmbeddingTables:
         workload = self.options.run.workload
         tables = EmbeddingTables(self.model, workload.seed, self.options.learning.rule,
-                                 workload.nodes, self.runtime.partials, self.in_order)
+                                 workload.nodes, self.runtime.partials, self.in_order,
+                                 workload.repeats)
         tables.rows = rows
         return tables
 
