@@ -1,11 +1,10 @@
 """Embedding part of training without a NIC: pooled vectors forward, bag gradients backward."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 
 import numpy as np
 
-from host.batching.repeats import REPEATS, first_bags
 from host.dlrm.dlrm import pool
 from host.dlrm.exact_keys import sums_by_key
 from host.dlrm.float32 import means
@@ -106,27 +105,27 @@ class EmbeddingTables:
     model, seed: tables and their initial rows.
     optimizer: optimizer of the rows.
     nodes, partials, in_order: order of gradient sums, see `row_gradients`.
-    repeats: repeated bags of a node's samples whose gradients are added first, one of
-        `host.batching.repeats.REPEATS`, see `added_repeats`.
+    first: function from a mini-batch to the sample whose bag stands for each bag; the gradients of
+        repeated bags are added first, see `added_repeats`. None to add none.
 
     ``rows`` are the written rows.
     """
 
     def __init__(self, model: Model, seed: int, optimizer: Optimizer | None = None,
                  nodes: int = 1, partials: str = "exact", in_order: Sequence[int] = (),
-                 repeats: str = REPEATS[0]) -> None:
+                 first: Callable[[Samples], np.ndarray] | None = None) -> None:
         if nodes < 1:
             raise ValueError(f"nodes must be at least 1, not {nodes!r}")
         if partials not in PARTIALS:
             raise ValueError(f"partials must be {' or '.join(PARTIALS)}, not {partials!r}")
-        if repeats != REPEATS[0] and model.nic_pooling == "mean":
-            raise ValueError(f"pooling must be sum, or left to hosts, for repeats {repeats}, not "
-                             f"'mean': use Model.with_host_means")
+        if first is not None and model.nic_pooling == "mean":
+            raise ValueError("pooling must be sum, or left to hosts, where gradients of repeated "
+                             "bags are added, not 'mean': use Model.with_host_means")
         self.optimizer = optimizer or Optimizer()
         self.nodes = nodes
         self.partials = partials
         self.in_order = in_order
-        self.repeats = repeats
+        self.first = first
         self.rows = RowStore(model, seed)
 
     def pooled(self, samples: Samples) -> np.ndarray:
@@ -137,9 +136,8 @@ class EmbeddingTables:
 
     def update(self, samples: Samples, gradients: np.ndarray) -> None:
         """Update every row of the mini-batch with the gradients of its bags ``[n, tables, d]``."""
-        if self.repeats != REPEATS[0]:
-            samples, gradients = added_repeats(samples, gradients, first_bags(
-                samples, self.nodes, self.repeats))
+        if self.first is not None:
+            samples, gradients = added_repeats(samples, gradients, self.first(samples))
         keys, sums = row_gradients(
             samples, key_gradients(samples, gradients, self.rows.model.nic_pooling), self.nodes,
             self.partials, self.in_order)

@@ -100,8 +100,8 @@ class TrainOptions:
     Members
     -------
     run: workload, simulation of the cluster and outputs, see :class:`sim.job.options.RunOptions`;
-        ``in_flight`` is 1; ``first_sample``, ``warmup`` and ``copied_rows`` are 0;
-        ``repeats`` is not ``nic``. The gradients of repeated bags are added before they are sent.
+        ``in_flight`` is 1; ``first_sample``, ``warmup`` and ``copied_rows`` are 0. With
+        ``repeats``, GPUs add the gradients of repeated bags before they send them.
     learning: options of learning.
     method: options of the simulation.
     record: options of records.
@@ -119,9 +119,6 @@ class TrainOptions:
             if getattr(workload, name) != value:
                 raise ValueError(f"{name} must be {value} in training, "
                                  f"not {getattr(workload, name)!r}")
-        if workload.repeats not in REPEATS:
-            raise ValueError(f"repeats must be one of {', '.join(REPEATS)} in training, "
-                             f"not {workload.repeats!r}")
         for name in ("predictions", "picture"):
             if getattr(outputs, name) is not None:
                 raise ValueError(f"{name} must be left out in training, "
@@ -164,15 +161,17 @@ class TrainOptions:
         return self.run.outputs.files | {"checkpoint": self.record.checkpoint}
 
     def checkpoint_identity(self, partials: str,
-                            in_order: Sequence[int] = ()) -> Mapping[str, object]:
+                            in_order: Sequence[int] = (),
+                            pooled: Sequence[int] = ()) -> Mapping[str, object]:
         """Return the settings that a training must share with the checkpoint that it resumes.
 
         in_order: numbers of the tables whose gradients are summed in the order of the mini-batch.
+        pooled: numbers of the tables that pool at their owner, whose repeats NICs can find.
         The number of nodes matters only if their partial sums are rounded, or the gradients of
         repeated bags of their shares are added.
         """
         asked = self.run.workload
-        repeats = None if asked.repeats == REPEATS[0] else asked.repeats
+        repeats = {REPEATS[0]: None, "nic": ["nic", *pooled]}.get(asked.repeats, asked.repeats)
         return {"mini_batch": asked.mini_batch,
                 "batching": asked.window_samples and [asked.batching, asked.window_samples],
                 "format": asked.format,

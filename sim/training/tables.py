@@ -113,8 +113,9 @@ class ClusterTables:
     ended: called with the number of finished steps, after each step.
     unique: True if the NICs send each distinct vector of a share once.
     plan: plan of the tables, if it may have owner-pooled tables.
-    repeats: repeated bags of a share that are sent once, and whose gradients the GPU adds, one of
-        `host.batching.repeats.REPEATS`.
+    repeats: repeated bags of a share that hosts send once, one of `host.batching.repeats.REPEATS`.
+    first: function from a mini-batch to the sample whose bag stands for each bag; GPUs add the
+        gradients of repeated bags. None to add none.
 
     Members
     -------
@@ -131,9 +132,11 @@ class ClusterTables:
     def __init__(self, cluster: TrainingCluster, clock: Clock,
                  comparison: Comparison | None = None,
                  ended: Callable[[int], None] = lambda steps: None, unique: bool = False,
-                 plan: ShardPlan | None = None, repeats: str = REPEATS[0]):
+                 plan: ShardPlan | None = None, repeats: str = REPEATS[0],
+                 first: Callable[[Samples], np.ndarray] | None = None):
         self.cluster, self.clock, self.comparison = cluster, clock, comparison
-        self._ended, self._unique, self._plan, self._repeats = ended, unique, plan, repeats
+        self._ended, self._unique, self._plan = ended, unique, plan
+        self._repeats, self._first = repeats, first
         self.injected: Mapping[tuple[int, int], Sequence[np.ndarray]] = {}
         self._model = cluster.nodes[0].training.memory.store.model
         self.next_samples: Samples | None = None
@@ -188,8 +191,8 @@ class ClusterTables:
         assert step is not None and step.samples is samples
         if self.next_samples is not None:
             self._early_step, self.next_samples = self._begin(self.next_samples), None
-        sent, sums = (samples, gradients) if step.repeats is None else added_repeats(
-            samples, gradients, step.repeats.first)
+        sent, sums = (samples, gradients) if self._first is None else added_repeats(
+            samples, gradients, self._first(samples))
         for node, time in zip(nodes, self.clock.gradients(step)):
             share = slice(step.shares[node.number], step.shares[node.number + 1])
             node.training.gradients(

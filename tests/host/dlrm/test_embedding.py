@@ -207,8 +207,9 @@ def test_tables_add_the_gradients_of_repeats(pooling, in_order):
         gradients /= np.maximum(samples.bag_lengths, 1)[..., None].astype(F)
     once, sums = added_repeats(samples, gradients, first_bags(samples, 3, "neighbours"))
     found = []
-    for tables, given in ((EmbeddingTables(model, 0, nodes=3, in_order=in_order,
-                                           repeats="neighbours"), (samples, gradients)),
+    for tables, given in ((EmbeddingTables(
+            model, 0, nodes=3, in_order=in_order,
+            first=lambda batch: first_bags(batch, 3, "neighbours")), (samples, gradients)),
                           (EmbeddingTables(model, 0, in_order=in_order), (once, sums)),
                           (EmbeddingTables(model, 0, in_order=in_order), (samples, gradients))):
         tables.update(*given)
@@ -221,7 +222,7 @@ def test_bad_arguments():
         EmbeddingTables(MODEL, 0, nodes=0)
     with pytest.raises(ValueError, match="partials must be exact or rounded, not 'float'"):
         EmbeddingTables(MODEL, 0, partials="float")
-    with pytest.raises(ValueError, match="pooling must be sum, or left to hosts, for repeats indi"):
-        EmbeddingTables(replace(MODEL, pooling="mean"), 0, repeats="indices")
+    with pytest.raises(ValueError, match="pooling must be sum, or left to hosts, where gradients"):
+        EmbeddingTables(replace(MODEL, pooling="mean"), 0, first=lambda samples: np.empty(0))
     with pytest.raises(ValueError, match=r"gradients must have shape \(3, 4, 16\), not \(3, 16\)"):
         key_gradients(random_samples(3, 4), np.zeros((3, 16), F), "sum")

@@ -53,7 +53,7 @@ from sim.node.events import EventQueue
 from sim.node.gpu_memory import GpuMemory
 from sim.node.gradients import TrainingHost
 from sim.node.step import Step
-from sim.training.cluster import NicCluster, split_rows
+from sim.training.cluster import NicCluster, first_of, split_rows
 from sim.training.comparison import Comparison
 from sim.training.options import TrainOptions
 from sim.training.tables import Clock, ClusterTables
@@ -352,13 +352,13 @@ class FakeNics(NicCluster):
         for node, dealt in zip(cluster.nodes, split_rows(rows, cluster.plan)):
             node.store.write(*dealt.written())
         reference = EmbeddingTables(model, workload.seed, optimizer, workload.nodes,
-                                    runtime.partials, repeats=workload.repeats)
+                                    runtime.partials, first=first_of(workload, plan))
         reference.rows = rows
         self.clock = Clock(DenseTime(GPU, model), RingAllReduce(
             Network(NETWORK, workload.nodes), workload.nodes, 1000), 50.0, 10.0)
         self.tables = ClusterTables(cluster, self.clock, Comparison(
             reference, [node.store for node in cluster.nodes], cluster.plan),
-            repeats=workload.repeats)
+            repeats=workload.host_repeats, first=first_of(workload, plan))
 
     def hardware(self, wall, ended, stuck):
         return {}

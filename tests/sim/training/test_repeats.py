@@ -95,9 +95,17 @@ def test_a_checkpoint_keeps_the_repeats_and_the_shares(tmp_path):
     assert weights(epochs=2, **kept) == weights(epochs=2, nodes=2)
 
 
-def test_nics_cannot_find_repeats_in_training():
-    with pytest.raises(ValueError, match="repeats must be one of send, neighbours, indices in"):
-        TrainOptions.of(model=MODEL, repeats="nic")
+def test_nics_find_repeats_of_bags_that_pool_at_their_owner(tmp_path):
+    """The gradients of other bags travel one by one."""
+    chosen = tmp_path / "pool.toml"
+    chosen.write_text("owner = [0]\n")
+    found = [weights(repeats, nodes=3, pool=str(chosen), update="nic")
+             for repeats in ("nic", "neighbours", "send")]
+    assert len(set(found)) == 3
+    assert weights("nic", pool="owner", update="nic") == weights(pool="owner", update="nic")
+    for given in ({"reference": True}, {}):
+        with pytest.raises(ValueError, match="repeats must be send, neighbours or indices, not 'n"):
+            Training(TrainOptions.of(config="tiny", model=MODEL, samples=9, repeats="nic", **given))
 
 
 @pytest.mark.parametrize("given", [
@@ -166,3 +174,28 @@ def test_frame_faults(place, given):
     nic = (*PLACES[place].get("nic", NIC), "link=true")
     result = check(nodes=3, place=place, nic=nic, faults=EVERYTHING.format(rate=0.02), **given)
     assert result["faults"]["injected"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("given", [
+    {"nodes": 3}, {"nodes": 2, **MEAN}, {"nodes": 3, "update": "nic"},
+    {"nodes": 2, "settings": ("deliver=unique", "completions=true")},
+    {"nodes": 3, "faults": EVERYTHING.format(rate=0.02), "nic": (*BAGS, "link=true")}], ids=str)
+def test_nics_that_find_repeats(given):
+    """GPUs add the gradients of the bags that NICs find to repeat. As all tables pool at their
+    owner, the weights are those of hosts that find repeats, for fewer bytes than all bags take."""
+    asked = GIVEN | PLACES["owner"] | given
+    found, sent_all = (trained(MODEL, repeats=repeats, **asked)[0] for repeats in ("nic", "send"))
+    same = {name: given[name] for name in ("nodes", "update") if name in given}
+    same |= MEAN if given.get("settings") == MEAN["settings"] else {}
+    assert found["weights_sha256"] == weights("nic", pool="owner", **same) == weights(
+        pool="owner", **same)
+    again, bags, fewer = (sum(node.get(name, 0) for node in found["counters"]) for name in (
+        "bag_repeats.repeats", "bag_gradients.bags", "gradient_expander.bags"))
+    assert again > 0
+    assert "faults" in given or found["network"]["bytes"] < sent_all["network"]["bytes"]
+    if given.get("update") == "nic":
+        assert (bags, fewer) == (0, sent("neighbours", given["nodes"]).sum())
+    else:
+        assert fewer == 0 < bags < sum(
+            node["bag_gradients.bags"] for node in sent_all["counters"])
