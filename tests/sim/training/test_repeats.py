@@ -19,6 +19,7 @@ from sim.training.report import failures
 from sim.training.train import Training
 from tests.sim.training.compiled_nics import NIC, options, trained
 from tests.sim.training.fake_nics import FakeNics
+from tests.sim.training.test_order import HEAVY
 
 MODEL = Model((500, 300, 40, 20), 16, 3, (4, 16), (4, 1), "requests",
               ((1, 1), (0, 8), (1, 1), (0, 2)), requests=(5, 9, 14), request_tables=(0, 1))
@@ -168,6 +169,13 @@ def test_any_gradient_path(given):
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("place", PLACES)
+def test_frames_in_any_order(place):
+    result = check(nodes=3, place=place, faults=HEAVY)
+    assert result["faults"]["injected"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("given", [{}, MEAN], ids=["sum", "mean"])
 def test_frame_faults(place, given):
