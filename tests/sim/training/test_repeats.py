@@ -188,7 +188,7 @@ def test_frame_faults(place, given):
 @pytest.mark.parametrize("given", [
     {"nodes": 3}, {"nodes": 2, **MEAN}, {"nodes": 3, "update": "nic"},
     {"nodes": 2, "settings": ("deliver=unique", "completions=true")},
-    {"nodes": 3, "faults": EVERYTHING.format(rate=0.02), "nic": (*BAGS, "link=true")}], ids=str)
+    {"nodes": 3, "faults": HEAVY}], ids=str)
 def test_nics_that_find_repeats(given):
     """GPUs add the gradients of the bags that NICs find to repeat. As all tables pool at their
     owner, the weights are those of hosts that find repeats, for fewer bytes than all bags take."""
