@@ -11,16 +11,19 @@ REPEATS = ("send", "neighbours", "indices")
 """Repeats that are found: none, repeats of the sample before, or repeats of any earlier sample."""
 
 
-def first_bags(samples: Samples, nodes: int, found: str) -> np.ndarray:
+def first_bags(samples: Samples, nodes: int, found: str,
+               tables: np.ndarray | None = None) -> np.ndarray:
     """Return the sample whose bag stands for each bag: int64 ``[samples, tables]``.
 
     A bag that repeats no bag stands for itself. All bags that repeat a bag have the same sample. An
     empty bag neither repeats a bag nor is repeated.
 
     nodes: number of contiguous shares; no bag repeats a bag of another share. found: one of
-    `REPEATS`.
+    `REPEATS`. tables: whether the bags of each table may repeat, bool ``[tables]``; None for all.
     """
     own = np.broadcast_to(np.arange(len(samples))[:, None], samples.bag_lengths.shape)
+    if tables is not None:
+        return np.where(tables, first_bags(samples, nodes, found), own)
     if found == "indices":
         return _earliest(samples, nodes, own)
     if found == "neighbours":

@@ -63,11 +63,12 @@ def divided(model: Model, vectors: np.ndarray, lengths: np.ndarray) -> np.ndarra
     the length in each table whose means the NICs leave to the host.
 
     Forward, this makes means of the NICs' sums. Backward, it makes the gradient of a sum of the
-    gradient of its mean. Without tables of different pooling, the vectors are unchanged.
+    gradient of its mean. If NICs make all means, the vectors are unchanged.
     """
-    if not model.poolings:
+    if not (model.poolings or model.host_means):
         return vectors
-    result, mean = vectors.copy(), np.array(model.poolings) == "mean"
+    poolings = model.poolings or (model.pooling,) * model.tables
+    result, mean = vectors.copy(), np.array(poolings) == "mean"
     result[:, mean] = means(vectors[:, mean].reshape(-1, vectors.shape[2]),
                             lengths[:, mean].reshape(-1)).reshape(result[:, mean].shape)
     return result

@@ -1,6 +1,6 @@
 """Embedding part of training without a NIC: pooled vectors forward, bag gradients backward."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -13,7 +13,8 @@ from host.dlrm.row_store import RowStore
 from host.model import Model
 from host.samples import Samples, share_sizes
 
-__all__ = ["PARTIALS", "EmbeddingTables", "key_gradients", "row_gradients", "sums_in_order"]
+__all__ = ["PARTIALS", "EmbeddingTables", "added_repeats", "key_gradients", "row_gradients",
+           "sums_in_order"]
 
 PARTIALS = ("exact", "rounded")
 """Forms of a node's gradient sum of a row before it is added to the sums of other nodes."""
@@ -45,6 +46,25 @@ def sums_in_order(keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.
     order = np.argsort(keys, kind="stable")
     distinct, counts = np.unique(keys, return_counts=True)
     return distinct, pool(values[order], counts)
+
+
+def added_repeats(samples: Samples, gradients: np.ndarray,
+                  first: np.ndarray) -> tuple[Samples, np.ndarray]:
+    """Return the samples with empty bags in place of bags that repeat a bag, and the gradients of
+    bags: the gradient of a bag is the sum of its own and of those of its repeats.
+
+    A sum adds in sample order, in float32, see `sums_in_order`. The gradients of means are divided
+    before, see :func:`host.dlrm.dlrm.divided`.
+
+    gradients: of all bags, float32 ``[n, tables, d]``. first: sample whose bag stands for each bag,
+    int64 ``[n, tables]``, see :func:`host.batching.repeats.first_bags`.
+    """
+    count, tables = first.shape
+    bags, added = sums_in_order((first * tables + np.arange(tables)).reshape(-1),
+                                gradients.reshape(first.size, gradients.shape[-1]))
+    sums = np.zeros((first.size, gradients.shape[-1]), np.float32)
+    sums[bags] = added
+    return samples.of_bags(first == np.arange(count)[:, None]), sums.reshape(gradients.shape)
 
 
 def row_gradients(samples: Samples, gradients: np.ndarray, nodes: int = 1, partials: str = "exact",
@@ -85,20 +105,27 @@ class EmbeddingTables:
     model, seed: tables and their initial rows.
     optimizer: optimizer of the rows.
     nodes, partials, in_order: order of gradient sums, see `row_gradients`.
+    first: function from a mini-batch to the sample whose bag stands for each bag; the gradients of
+        repeated bags are added first, see `added_repeats`. None to add none.
 
     ``rows`` are the written rows.
     """
 
     def __init__(self, model: Model, seed: int, optimizer: Optimizer | None = None,
-                 nodes: int = 1, partials: str = "exact", in_order: Sequence[int] = ()) -> None:
+                 nodes: int = 1, partials: str = "exact", in_order: Sequence[int] = (),
+                 first: Callable[[Samples], np.ndarray] | None = None) -> None:
         if nodes < 1:
             raise ValueError(f"nodes must be at least 1, not {nodes!r}")
         if partials not in PARTIALS:
             raise ValueError(f"partials must be {' or '.join(PARTIALS)}, not {partials!r}")
+        if first is not None and model.nic_pooling == "mean":
+            raise ValueError("pooling must be sum, or left to hosts, where gradients of repeated "
+                             "bags are added, not 'mean': use Model.with_host_means")
         self.optimizer = optimizer or Optimizer()
         self.nodes = nodes
         self.partials = partials
         self.in_order = in_order
+        self.first = first
         self.rows = RowStore(model, seed)
 
     def pooled(self, samples: Samples) -> np.ndarray:
@@ -109,6 +136,8 @@ class EmbeddingTables:
 
     def update(self, samples: Samples, gradients: np.ndarray) -> None:
         """Update every row of the mini-batch with the gradients of its bags ``[n, tables, d]``."""
+        if self.first is not None:
+            samples, gradients = added_repeats(samples, gradients, self.first(samples))
         keys, sums = row_gradients(
             samples, key_gradients(samples, gradients, self.rows.model.nic_pooling), self.nodes,
             self.partials, self.in_order)

@@ -61,6 +61,8 @@ class Model:
         of a request are consecutive, and each length occurs once in as many requests.
     request_tables: tables in which all generated samples of a request have the same bag.
     weighted_tables: tables whose bags have a weight for each key.
+    host_means: whether hosts divide the sums of means although all tables have the same
+        ``pooling``.
     mini_batches: samples of the global mini-batches for which the workload is evaluated.
 
     Raises
@@ -86,6 +88,7 @@ class Model:
     dimensions: tuple[int, ...] = ()
     poolings: tuple[str, ...] = ()
     weighted_tables: tuple[int, ...] = ()
+    host_means: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -174,7 +177,7 @@ class Model:
     def nic_pooling(self) -> str:
         """Pooling of the NICs: ``sum`` if tables differ. Hosts then divide the sums of means, or
         NICs that pool each table in its own way."""
-        return "sum" if self.poolings else self.pooling
+        return "sum" if self.poolings or self.host_means else self.pooling
 
     @property
     def uneven(self) -> bool:
@@ -227,6 +230,13 @@ class Model:
     def with_rows(self, rows: tuple[int, ...]) -> "Model":
         """Return this model with ``rows`` as its tables."""
         return replace(self, rows=tuple(rows))
+
+    def with_host_means(self) -> "Model":
+        """Return this model with means that hosts make of the NICs' sums.
+
+        The gradients that NICs get are then divided already: the gradients of repeated bags can be
+        added, and their records need no bit for it."""
+        return replace(self, host_means=self.nic_pooling == "mean" or self.host_means)
 
     def with_tables(self, kept: Sequence[int], name: str) -> "Model":
         """Return this model with the tables of the numbers ``kept``, ascending, and a name."""

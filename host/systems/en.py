@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from host.devices.embedding_work import expanded_interaction, gather
+from host.devices.embedding_work import expanded_interaction, gather, segment_sum
 from host.devices.gpu_time import GpuTime
 from host.systems.delivery import Delivery
 from host.systems.dense import Dense
@@ -93,8 +93,11 @@ class _En:
             dense.predictions(program, at)
             return self._step
         at = program.kernels(dense.backward(), at)
-        told = (program.tell_from_gpu(at, "gradients are there") if self._tuning.completion else
-                program.tell_nic(program.wait(at, "gradients"), "gradients are there"))
+        added = at if not self._tuning.bags_once else program.kernels([
+            ("gradients of equal bags", "backward_all_to_all", [
+                in_shares(self._w, segment_sum, "whole", "distinct_bags")])], at)
+        told = (program.tell_from_gpu(added, "gradients are there") if self._tuning.completion else
+                program.tell_nic(program.wait(added, "gradients"), "gradients are there"))
         rows = self._use.update(told)
         program.wait((*rows, *dense.learn(program, at, self._options)))
         return self._step

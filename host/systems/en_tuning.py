@@ -53,7 +53,7 @@ class EnTuning(HostTuning):
         nodes. Inference only; no effect with ``interaction``, and if the NIC serves several GPUs.
     bags_once: equal bags of a table in consecutive samples of a share are sent, delivered and
         pooled once, as in ``bl-tuned``: the GPU copies the vector to each of the bags, by an index
-        per bag. Inference only; excludes ``interaction``.
+        per bag, and in training adds their gradients. Excludes ``interaction``.
     merge: a NIC sends identical keys in flight to an owner once; ``unique`` already merges within a
         share.
     queues: lookups wait for credit in a queue per owner, so a slow owner does not delay others.
@@ -97,7 +97,7 @@ class EnTuning(HostTuning):
         """Return whether the options are consistent and not equivalent to another tuning."""
         return not ((self.deliver == "interaction" and (training or self.copied_rows > 0))
                     or (training and (self.copied_rows > 0 or self.relaunch or self.patient))
-                    or (self.bags_once and (training or self.deliver == "interaction"))
+                    or (self.bags_once and self.deliver == "interaction")
                     or (self.ring and self.reads)
                     or (self.pool != POOLS[0] and self.ring)
                     or (self.update != UPDATES[0] and (not training or self.pool == POOLS[0]))
@@ -139,8 +139,7 @@ def en_variants(training: bool, key_bytes: int = KEY_BYTES[0],
             tuple({"deliver": deliver} for deliver in DELIVER),
             tuple({"update": place} for place in (UPDATES if training and any(
                 pool != POOLS[0] for pool in pools) else UPDATES[:1])),
-            tuple({"bags_once": once} for once in ((False, True) if repeats and not training
-                                                   else (False,))),
+            tuple({"bags_once": once} for once in ((False, True) if repeats else (False,))),
             tuple({"copied_rows": rows} for rows in (copied_rows[:1] if training else copied_rows)),
             tuple({"communicators": count} for count in ((1, 2) if training else (1,))),
             *host_variants(threads, key_bytes))

@@ -301,7 +301,7 @@ class EnSearch(Search):
 
     def _pools(self, pool: str) -> tuple[int, ...]:
         """Return the tables that pool at their owner if GPUs copy no table."""
-        site, sent = self.site, (False, True)[:1 + (self._often() and not self.site.training)]
+        site, sent = self.site, (False, True)[:1 + self._often()]
         return tuple(sorted(set().union(*(
             owner_tables(site.point, site.nic_trace, pool, once=once) for once in sent))))
 

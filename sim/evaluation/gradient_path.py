@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from host.batching import REPEATS
 from host.systems import UPDATES, Devices, workload_of
 from rtl.config import preset
 from sim.evaluation.fields import Fields
@@ -34,7 +35,7 @@ def trained(point: Fields, nics: Nics, trace: Trace,
     result = train(TrainOptions.of(**{
         name: getattr(run.workload, name) for name in (
             "config", "settings", "nodes", "placement", "lookups", "mini_batch", "data", "format",
-            "network", "pcie", "gpu", "seed", "model", "owner_tables")},
+            "network", "pcie", "gpu", "seed", "model", "owner_tables", "repeats")},
         update=point.system.update, mlp=run.simulation.mlp, threads=run.simulation.threads,
         samples=max(STEPS * trace.mini_batch, trace.window if formed else 0), compare=False,
         **formed))
@@ -55,18 +56,22 @@ def with_updates(point: Fields, nics: Nics, trace: Trace, devices: Devices, work
                         runtime.gradient_timeout)
     plan = plan_of(point, trace)
     gpus = plan.pools_at_owner and point.system.update == UPDATES[0]
-    sums = reductions(trace, plan, config, gpus)
-    bags = bag_traffic(trace, plan, config, runtime) if gpus else (None,) * len(sums)
+    repeats = point.system.repeats
+    sums = reductions(trace, plan, config, gpus, repeats)
+    bags = bag_traffic(trace, plan, config, runtime, repeats) if gpus else (None,) * len(sums)
     found, times = updates_of(point, nics, trace, nic), []
     for number, (each, w, of, rows, missed, sent) in enumerate(zip(
             nic.times, work.plain, sums, found.rows, found.misses, bags)):
-        reduced = other = None
+        parts = [w]
         if sent is not None:
-            w, other = (workload_of(
+            parts = [workload_of(
                 trace.measured[number].samples, trace.model, plan,
                 tally_of(trace, number, plan.nodes), (plan.owner_pooled > 0) == owner)
-                for owner in (False, True))
-            reduced, other = w, path.of_gpus(other, sent)
+                for owner in (False, True)]
+        if repeats != REPEATS[0]:
+            parts = [each.once for each in parts]
+        w, reduced = parts[0], None if parts[0] is w else parts[0]
+        other = None if sent is None else path.of_gpus(parts[1], sent)
         us, launches = path.us_and_launches(w, of, missed, sent) if w.accesses else (0.0, 0)
         times.append(replace(each, update_us=us, update_launches=float(launches),
                              updated=float(rows.max()), missed=float(missed.max()),

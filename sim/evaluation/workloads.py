@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from host.batching import MiniBatch
+from host.batching import REPEATS, MiniBatch
+from host.batching.repeats import sent_bags
 from host.once import once
 from host.placement.reduction import Reduction, reduction
 from host.placement.sets import NodeCaches
@@ -69,21 +70,23 @@ def workloads(trace: Trace, plan: ShardPlan) -> Workloads:
 
 
 @once
-def reductions(trace: Trace, plan: ShardPlan, config: NicConfig,
-               gpus: bool = False) -> tuple[Reduction, ...]:
+def reductions(trace: Trace, plan: ShardPlan, config: NicConfig, gpus: bool = False,
+               repeats: str = REPEATS[0]) -> tuple[Reduction, ...]:
     """Return the sums of each measured mini-batch of a trace; with ``gpus``, of the tables that
-    pool at their requester."""
+    pool at their requester. ``repeats``: repeated bags whose gradients GPUs add, one of
+    `host.batching.repeats.REPEATS`."""
     kept = (plan.owner_pooled == 0) | (not gpus)
-    return tuple(reduction(batch.samples.of_tables(kept), plan, config)
-                 for batch in trace.measured)
+    return tuple(reduction(sent_bags(batch.samples, plan.nodes, repeats).of_tables(kept), plan,
+                           config) for batch in trace.measured)
 
 
 @once
-def bag_traffic(trace: Trace, plan: ShardPlan, config: NicConfig,
-                runtime: Runtime) -> tuple[BagTraffic, ...]:
-    """Return the bags with gradients of each measured mini-batch, where GPUs update the rows."""
-    return tuple(BagTraffic.of(batch.samples, plan, config, runtime, trace.model.width)
-                 for batch in trace.measured)
+def bag_traffic(trace: Trace, plan: ShardPlan, config: NicConfig, runtime: Runtime,
+                repeats: str = REPEATS[0]) -> tuple[BagTraffic, ...]:
+    """Return the bags with gradients of each measured mini-batch, where GPUs update the rows;
+    ``repeats``: as of :func:`reductions`."""
+    return tuple(BagTraffic.of(sent_bags(batch.samples, plan.nodes, repeats), plan, config,
+                               runtime, trace.model.width) for batch in trace.measured)
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,8 @@ class Workload:
         "send", "Equal bags of a table in a node's share of a mini-batch. send: send all of them; "
         "neighbours: send a bag once to consecutive samples, and copy its vector; indices: send "
         "each distinct bag once, and copy its vector; nic: send all, and NICs look up a bag of a "
-        "table that pools at its owner once for consecutive samples.", among=(*REPEATS, "nic"))
+        "table that pools at its owner once for consecutive samples. In training, the GPU adds "
+        "the gradients of these bags, and sends their sum.", among=(*REPEATS, "nic"))
     network: AnyPath | NetworkProfile = option(
         "ethernet_100g_switch", _PROFILE.format("Network"), of_cluster=True)
     gpu: AnyPath | GpuProfile = option("gpu_rtx8000", _PROFILE.format("GPU"), of_cluster=True)

@@ -1,17 +1,18 @@
 """A cluster of training NICs: builds it, runs its steps, and measures it."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 
 import numpy as np
 
+from host.batching.repeats import REPEATS, first_bags
 from host.dlrm.embedding import EmbeddingTables
 from host.dlrm.optimizer import Optimizer
 from host.dlrm.row_store import RowStore
 from host.model import Model
 from host.placement.shard import ShardPlan
-from host.samples import KEY_ROW_BITS
+from host.samples import KEY_ROW_BITS, Samples
 from host.timing.all_reduce import RingAllReduce, weight_bytes
 from host.timing.clock import CYCLE_NS
 from host.timing.dense_time import DenseTime
@@ -28,8 +29,8 @@ from sim.training.comparison import Comparison
 from sim.training.options import TrainOptions
 from sim.training.tables import Clock, ClusterTables
 
-__all__ = ["NicCluster", "check_single_copies", "check_windows", "split_rows", "training_config",
-           "training_registers"]
+__all__ = ["NicCluster", "check_single_copies", "check_windows", "first_of", "split_rows",
+           "training_config", "training_registers"]
 
 _MODES = {"sgd": OptimizerMode.SGD, "rowwise-adagrad": OptimizerMode.ROWWISE_ADAGRAD}
 
@@ -62,6 +63,21 @@ def training_registers(config: NicConfig, runtime: Runtime, optimizer: Optimizer
             "gradient_timeout": runtime.gradient_timeout,
             # An eighth of each share is never granted; only a faulty peer fills it.
             "gradient_window": share - share // 8, "gradient_share": share}
+
+
+def first_of(workload: Workload, plan: ShardPlan | None,
+             ) -> Callable[[Samples], np.ndarray] | None:
+    """Return a function from a mini-batch to the sample whose bag stands for each bag, int64 ``[n,
+    tables]``, or None if the gradients of all bags are sent. NICs find only repeats of bags that
+    pool at their owner. A bag with more keys than NICs remember repeats all the same: the GPU finds
+    it by its indices."""
+    if workload.repeats == REPEATS[0]:
+        return None
+    if workload.repeats != "nic":
+        return lambda samples: first_bags(samples, workload.nodes, workload.repeats)
+    assert plan is not None
+    pooled = plan.owner_pooled > 0
+    return lambda samples: first_bags(samples, workload.nodes, "neighbours", pooled)
 
 
 def check_windows(registers: Sequence[Mapping[str, int]]) -> None:
@@ -126,15 +142,16 @@ class NicCluster:
         self.clock = Clock(DenseTime(simulation.gpu, model), RingAllReduce(
             simulation.network, workload.nodes, weight_bytes(model),
             BEAT_BYTES * config.net_payload_beats), simulation.hand_out, float(simulation.start))
+        first = first_of(workload, plan)
         comparison = None
         if options.method.compare:
             reference = EmbeddingTables(model, workload.seed, optimizer, workload.nodes,
-                                        runtime.partials, in_order)
+                                        runtime.partials, in_order, first)
             reference.rows = rows
             comparison = Comparison(reference, stores, plan)
         self.tables = ClusterTables(simulation.cluster, self.clock, comparison,
                                     ended=self._step_ended, unique=runtime.deliver == "unique",
-                                    plan=plan)
+                                    plan=plan, repeats=workload.host_repeats, first=first)
 
     def _step_ended(self, steps: int) -> None:
         """Send every NIC the oldest open step, before the next step begins."""

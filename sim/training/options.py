@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from gen.base.option import AnyPath, option
+from host.batching import REPEATS
 from host.data.datasets import input_files
 from host.dlrm.optimizer import Optimizer
 from host.systems import UPDATES
@@ -85,7 +86,6 @@ class TrainArguments(Record, Method, Learning, RunArguments):
     warmup: int = field(default=0, init=False)
     copied_rows: int = field(default=0, init=False)
     own_bags: str = field(default="nic", init=False)
-    repeats: str = field(default="send", init=False)
     predictions: AnyPath | None = field(default=None, init=False)
     picture: AnyPath | None = field(default=None, init=False)
     progress: Callable[[int, int | None, float, dict | None], None] | None = option(
@@ -101,8 +101,8 @@ class TrainOptions:
     Members
     -------
     run: workload, simulation of the cluster and outputs, see :class:`sim.job.options.RunOptions`;
-        ``in_flight`` is 1; ``first_sample``, ``warmup`` and ``copied_rows`` are 0;
-        ``own_bags`` is ``nic``; ``repeats`` is ``send``.
+        ``in_flight`` is 1; ``first_sample``, ``warmup`` and ``copied_rows`` are 0; ``own_bags`` is
+        ``nic``. With ``repeats``, GPUs add the gradients of repeated bags before they send them.
     learning: options of learning.
     method: options of the simulation.
     record: options of records.
@@ -116,7 +116,7 @@ class TrainOptions:
     def __post_init__(self) -> None:
         workload, outputs = self.run.workload, self.run.outputs
         for name, value in (("in_flight", 1), ("first_sample", 0), ("warmup", 0),
-                            ("copied_rows", 0), ("own_bags", "nic"), ("repeats", "send")):
+                            ("copied_rows", 0), ("own_bags", "nic")):
             if getattr(workload, name) != value:
                 raise ValueError(f"{name} must be {value} in training, "
                                  f"not {getattr(workload, name)!r}")
@@ -162,13 +162,17 @@ class TrainOptions:
         return self.run.outputs.files | {"checkpoint": self.record.checkpoint}
 
     def checkpoint_identity(self, partials: str,
-                            in_order: Sequence[int] = ()) -> Mapping[str, object]:
+                            in_order: Sequence[int] = (),
+                            pooled: Sequence[int] = ()) -> Mapping[str, object]:
         """Return the settings that a training must share with the checkpoint that it resumes.
 
         in_order: numbers of the tables whose gradients are summed in the order of the mini-batch.
-        The number of nodes matters only if their partial sums are rounded.
+        pooled: numbers of the tables that pool at their owner, whose repeats NICs can find.
+        The number of nodes matters only if their partial sums are rounded, or the gradients of
+        repeated bags of their shares are added.
         """
         asked = self.run.workload
+        repeats = {REPEATS[0]: None, "nic": ["nic", *pooled]}.get(asked.repeats, asked.repeats)
         return {"mini_batch": asked.mini_batch,
                 "batching": asked.window_samples and [asked.batching, asked.window_samples],
                 "format": asked.format,
@@ -177,6 +181,6 @@ class TrainOptions:
                                          if file.is_file()],
                 "samples": asked.sample_count,
                 "gradient_partials": partials,
-                "nodes": asked.nodes if partials == "rounded" else None,
-                # None, as in a checkpoint without this value.
-                "in_order": list(in_order) or None}
+                "nodes": asked.nodes if partials == "rounded" or repeats else None,
+                # None, as in a checkpoint without these values.
+                "in_order": list(in_order) or None, "repeats": repeats}

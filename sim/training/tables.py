@@ -6,6 +6,8 @@ from typing import Protocol
 
 import numpy as np
 
+from host.batching import REPEATS
+from host.dlrm.embedding import added_repeats
 from host.dlrm.row_store import RowStore
 from host.placement.shard import ShardPlan
 from host.samples import Samples
@@ -111,6 +113,9 @@ class ClusterTables:
     ended: called with the number of finished steps, after each step.
     unique: True if the NICs send each distinct vector of a share once.
     plan: plan of the tables, if it may have owner-pooled tables.
+    repeats: repeated bags of a share that hosts send once, one of `host.batching.repeats.REPEATS`.
+    first: function from a mini-batch to the sample whose bag stands for each bag; GPUs add the
+        gradients of repeated bags. None to add none.
 
     Members
     -------
@@ -127,9 +132,11 @@ class ClusterTables:
     def __init__(self, cluster: TrainingCluster, clock: Clock,
                  comparison: Comparison | None = None,
                  ended: Callable[[int], None] = lambda steps: None, unique: bool = False,
-                 plan: ShardPlan | None = None):
+                 plan: ShardPlan | None = None, repeats: str = REPEATS[0],
+                 first: Callable[[Samples], np.ndarray] | None = None):
         self.cluster, self.clock, self.comparison = cluster, clock, comparison
         self._ended, self._unique, self._plan = ended, unique, plan
+        self._repeats, self._first = repeats, first
         self.injected: Mapping[tuple[int, int], Sequence[np.ndarray]] = {}
         self._model = cluster.nodes[0].training.memory.store.model
         self.next_samples: Samples | None = None
@@ -172,7 +179,7 @@ class ClusterTables:
         """Return the next step."""
         step = Step.of(self.steps, self._samples, samples, len(self.cluster.nodes),
                        (self._model.tables, self._model.width), unique=self._unique,
-                       plan=self._plan)
+                       plan=self._plan, repeats=self._repeats)
         self.steps += 1
         self._samples += len(samples)
         return step
@@ -184,10 +191,12 @@ class ClusterTables:
         assert step is not None and step.samples is samples
         if self.next_samples is not None:
             self._early_step, self.next_samples = self._begin(self.next_samples), None
+        sent, sums = (samples, gradients) if self._first is None else added_repeats(
+            samples, gradients, self._first(samples))
         for node, time in zip(nodes, self.clock.gradients(step)):
             share = slice(step.shares[node.number], step.shares[node.number + 1])
             node.training.gradients(
-                samples.slice(share.start, share.stop), gradients[share], time,
+                sent.slice(share.start, share.stop), sums[share], time,
                 self.injected.get((step.number, node.number), ()))
             if self._early_step is not None:
                 node.submit(self._early_step, time)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from host.batching import MiniBatch
+from host.batching import REPEATS, MiniBatch
 from host.dlrm.dense_trainer import DenseStep, DenseTrainer
 from host.dlrm.embedding import EmbeddingTables
 from host.dlrm.row_store import RowStore
@@ -28,7 +28,7 @@ from sim.run.backend import Backend, choose
 from sim.run.similarity import SimilarityTally
 from sim.training.batches import epoch_batches
 from sim.training.checkpoints import Checkpoints
-from sim.training.cluster import NicCluster, training_config
+from sim.training.cluster import NicCluster, first_of, training_config
 from sim.training.intervals import Intervals
 from sim.training.measurements import Measurements
 from sim.training.options import TrainOptions
@@ -76,6 +76,8 @@ class Training:
         self.config, self.runtime = _settings(workload)
         source = SampleSource.of(workload)
         self.runtime, self.model = self.runtime.with_model(source.model)
+        if workload.repeats != REPEATS[0]:
+            self.model = self.model.with_host_means()
         self._source = source.with_model(self.model)
         if self.model.weighted_tables:
             raise ValueError(f"weighted of table {self.model.weighted_tables[0]} must be false in "
@@ -92,7 +94,9 @@ class Training:
                                   simulation.mlp, self.backend.numerics.linear)
         self._checkpoints = Checkpoints(
             options.record.checkpoint, self.dense, optimizer,
-            options.checkpoint_identity(self.runtime.partials, self.in_order))
+            options.checkpoint_identity(
+                self.runtime.partials, self.in_order, [] if self.plan is None else
+                np.flatnonzero(self.plan.owner_pooled).tolist()))
         rows = RowStore(self.model, workload.seed)
         self.first_step = self._checkpoints.load(rows)
         self.similarity = SimilarityTally(workload)
@@ -116,7 +120,8 @@ class Training:
         The count of lookups must precede the first epoch, which may be the last pass.
         """
         workload, on_nics = self.options.run.workload, self.options.method.fidelity == "rtl"
-        if not on_nics and workload.pool == "requester":
+        compares = workload.repeats == "nic"
+        if not on_nics and workload.pool == "requester" and not compares:
             return None
         plan, self.notes = with_pools(self._source.plan(), self.model, workload, self.config,
                                       self.runtime, self._source.measured(),
@@ -125,7 +130,7 @@ class Training:
             check_memory(workload, self.model, self._source.gpu_plan(),
                          self.options.learning.optimizer,
                          self.runtime.stored_dimensions(self.model))
-        if on_nics or plan.pools_at_owner:
+        if on_nics or plan.pools_at_owner or compares:
             self.config = training_config(self.config, self.model, self.runtime, workload, plan)
         return plan
 
@@ -138,7 +143,8 @@ class Training:
     def _reference(self, rows: RowStore) -> EmbeddingTables:
         workload = self.options.run.workload
         tables = EmbeddingTables(self.model, workload.seed, self.options.learning.rule,
-                                 workload.nodes, self.runtime.partials, self.in_order)
+                                 workload.nodes, self.runtime.partials, self.in_order,
+                                 first_of(workload, self.plan))
         tables.rows = rows
         return tables
 

@@ -147,6 +147,15 @@ def test_equal_dimensions_and_poolings_are_the_model_s():
     assert same.table_dimensions == (16, 16) and (same.width, same.nic_pooling) == (16, "mean")
 
 
+def test_hosts_may_make_the_means_of_equal_poolings():
+    plain = Model((10, 20), 16, 1, (16,), (1,), pooling="mean")
+    ours = plain.with_host_means()
+    assert (ours.nic_pooling, ours.pooling, ours.poolings) == ("sum", "mean", ())
+    assert ours.with_host_means() == ours != plain
+    sums = Model((10, 20), 16, 1, (16,), (1,))
+    assert sums.with_host_means() == sums
+
+
 def test_nics_pad_other_dimensions():
     for dimension, width in ((1, 4), (4, 4), (5, 8), (8, 8), (9, 16), (20, 32), (256, 256)):
         model = Model((10, 20), dimension, 1, (dimension,), (1,))

@@ -52,6 +52,13 @@ def test_first_bags_against_a_search(found, nodes, weighted):
     assert (max(counts) > 2) == (found != "send" and nodes < 90)
 
 
+def test_tables_whose_bags_do_not_repeat():
+    samples, tables = few_bags(60, 3, 5), np.array([True, False, True])
+    first = first_bags(samples, 2, "neighbours", tables)
+    assert np.array_equal(first[:, tables], first_bags(samples, 2, "neighbours")[:, tables])
+    assert (first[:, 0] < np.arange(60)).any() and np.array_equal(first[:, 1], np.arange(60))
+
+
 def test_keys_in_another_order_are_another_bag():
     samples = Samples(np.zeros((4, 1), np.float32), np.zeros(4, np.float32),
                       np.full((4, 1), 2, np.int32), np.zeros(8, np.int32),

@@ -5,11 +5,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from host.dlrm.embedding import EmbeddingTables, key_gradients, row_gradients
+from host.batching.repeats import REPEATS, first_bags, sent_bags
+from host.dlrm.embedding import EmbeddingTables, added_repeats, key_gradients, row_gradients
 from host.dlrm.exact import exact_sums, nearest
 from host.dlrm.optimizer import Optimizer
 from host.model import Model
-from host.samples import Samples
+from host.samples import Samples, share_sizes
+from tests.host.batching.test_repeats import few_bags
 from tests.host.test_samples import bags, random_samples
 
 F = np.float32
@@ -161,10 +163,66 @@ def test_lookups_see_what_updates_wrote(name):
         assert pooled.tolist() == (total / F(max(1, len(bag)))).tolist()
 
 
+@pytest.mark.parametrize("found", REPEATS)
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_gradients_of_repeats_are_added_in_sample_order(nodes, found):
+    """The sum begins with the gradient of the first of equal bags of a share."""
+    samples = few_bags(90, 3, seed=7, rows=1, longest=2)
+    gradients, every, expected = gradients_of(samples), bags(samples), {}
+    first = 0
+    for size in share_sizes(90, nodes):
+        for table in range(3):
+            stands: dict[str, int] = {}
+            for at in range(first, first + size):
+                bag = repr(every[at][table])
+                if found == "send" or (found == "neighbours" and (
+                        at == first or bag != repr(every[at - 1][table]))):
+                    stands.pop(bag, None)
+                if every[at][table] and bag in stands:
+                    expected[stands[bag], table] = expected[stands[bag], table] + gradients[
+                        at, table]
+                elif every[at][table]:
+                    stands[bag] = at
+                    expected[at, table] = gradients[at, table]
+        first += size
+    once, sums = added_repeats(samples, gradients, first_bags(samples, nodes, found))
+    assert bags(once) == bags(sent_bags(samples, nodes, found))
+    full = np.argwhere(once.bag_lengths)
+    assert sorted(expected) == [tuple(each) for each in full.tolist()]
+    assert (len(full) < np.count_nonzero(samples.bag_lengths)) == (found != "send")
+    for sample, table in full:
+        assert sums[sample, table].tobytes() == expected[sample, table].tobytes()
+    assert not sums[first_bags(samples, nodes, found) != np.arange(90)[:, None]].any()
+
+
+@pytest.mark.parametrize("pooling", ["sum", "mean"])
+@pytest.mark.parametrize("in_order", [(), (1,)])
+def test_tables_add_the_gradients_of_repeats(pooling, in_order):
+    """A mean is divided before the sum, by the host."""
+    model = replace(MODEL, rows=((1 << 36) - 1,) * 3, pooling=pooling).with_host_means()
+    assert model.nic_pooling == "sum"
+    samples = few_bags(90, 3, seed=7)
+    gradients = gradients_of(samples)
+    if pooling == "mean":
+        gradients /= np.maximum(samples.bag_lengths, 1)[..., None].astype(F)
+    once, sums = added_repeats(samples, gradients, first_bags(samples, 3, "neighbours"))
+    found = []
+    for tables, given in ((EmbeddingTables(
+            model, 0, nodes=3, in_order=in_order,
+            first=lambda batch: first_bags(batch, 3, "neighbours")), (samples, gradients)),
+                          (EmbeddingTables(model, 0, in_order=in_order), (once, sums)),
+                          (EmbeddingTables(model, 0, in_order=in_order), (samples, gradients))):
+        tables.update(*given)
+        found.append(tables.rows.digest())
+    assert found[0] == found[1] != found[2]
+
+
 def test_bad_arguments():
     with pytest.raises(ValueError, match="nodes must be at least 1, not 0"):
         EmbeddingTables(MODEL, 0, nodes=0)
     with pytest.raises(ValueError, match="partials must be exact or rounded, not 'float'"):
         EmbeddingTables(MODEL, 0, partials="float")
+    with pytest.raises(ValueError, match="pooling must be sum, or left to hosts, where gradients"):
+        EmbeddingTables(replace(MODEL, pooling="mean"), 0, first=lambda samples: np.empty(0))
     with pytest.raises(ValueError, match=r"gradients must have shape \(3, 4, 16\), not \(3, 16\)"):
         key_gradients(random_samples(3, 4), np.zeros((3, 16), F), "sum")

@@ -274,8 +274,30 @@ def test_vectors_of_equal_bags_are_copied_as_in_the_baseline(deliver):
                   if stage.name == "inputs" and "pcie_in" in stage.resources)
              for tuning in (plain, once)]
     assert moved[1] - moved[0] == pytest.approx(8 * int(w.whole.max()))
-    assert not once.possible(training=True)
+    assert once.possible(training=True)
     assert not replace(once, deliver="interaction").possible()
+
+
+def test_gradients_of_equal_bags_are_added_as_in_the_baseline():
+    """The GPU adds them before the NIC's doorbell, at the charge of bl-tuned, and the NIC reads
+    fewer gradients."""
+    added = "gradients of equal bags"
+    w = workload(rows=((1, 2),) * 8)
+    nic = replace(NIC, update_us=500.0, reduced=w.once)
+    once = EnTuning(deliver="pooled", ring=False, bags_once=True)
+    mine = en(w, sound(), TRAINING, nic, OWN, once)
+    baseline = bl_tuned(w, sound(), TRAINING, Tuning(bags_once=True, key_bytes=8))
+    us = [sum(stage.us for stage in found.stages if stage.name == added)
+          for found in (baseline, mine)]
+    assert us[0] == pytest.approx(us[1]) and us[0] > 0
+    told = mine.stages[names(mine).index("gradients are there")]
+    assert mine.stages[told.after[0]].name == added
+    plain = en(w, sound(), TRAINING, replace(nic, reduced=None), OWN,
+               replace(once, bags_once=False))
+    assert added not in names(plain)
+    read = [sum(stage.us for stage in found.stages if stage.name == "NIC's use of pcie_out")
+            for found in (mine, plain)]
+    assert read[0] < read[1]
 
 
 def test_bags_that_pool_at_their_owner_are_slots_of_the_other_nodes():

@@ -109,8 +109,31 @@ def test_repeated_bags_are_looked_up_once(pool):
         least = least_times(site.trace.model, tuning, of, 16)
         assert least.interval_us <= nic.times[0].interval_us
         assert 0 < least.delivered_bytes <= nic.times[0].delivered_bytes
-    trained = Site.of(point.changed(workload="training"))
-    assert not any(each.bags_once for each in EnSearch(trained, True).options())
+
+
+@pytest.mark.parametrize(("pool", "update"), [("requester", "gpu"), ("owner", "gpu"),
+                                              ("owner", "nic")])
+def test_gradients_of_repeated_bags_are_sent_once(pool, update):
+    model = Model((5000, 5000, 7000, 90), 16, 1, (16,), (1,), "requests",
+                  ((4, 9), (1, 1), (1, 3), (1, 1)),
+                  requests=(8, 16), request_tables=(0,))
+    point = POINT.changed(dataset=model, mini_batch=64, measured=2, warmup=1, workload="training")
+    site = Site.of(point)
+    tuning = EnTuning(deliver="pooled", pool=pool, ring=False, update=update)
+    search = EnSearch(site, True)
+    assert {each.bags_once for each in search.options()} == {False, True}
+    plain, once = (search.nic(replace(tuning, bags_once=once)) for once in (False, True))
+    for kind in ("gradients", "lookups"):
+        assert once.traffic[kind]["bytes"] < plain.traffic[kind]["bytes"], kind
+    for sent, fewer in zip(plain.times, once.times):
+        assert fewer.updated == sent.updated
+        if update == "gpu" and pool == "owner":
+            assert fewer.owner_updates.read < sent.owner_updates.read
+            assert fewer.owner_updates.held_us < sent.owner_updates.held_us
+        else:
+            assert fewer.update_us < sent.update_us
+            assert fewer.reduced.bags.sum() < site.work.plain[0].bags.sum()
+            assert sent.reduced is None
 
 
 def test_nics_deliver_each_different_vector_of_a_share_once():

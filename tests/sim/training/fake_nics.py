@@ -53,7 +53,7 @@ from sim.node.events import EventQueue
 from sim.node.gpu_memory import GpuMemory
 from sim.node.gradients import TrainingHost
 from sim.node.step import Step
-from sim.training.cluster import NicCluster, split_rows
+from sim.training.cluster import NicCluster, first_of, split_rows
 from sim.training.comparison import Comparison
 from sim.training.options import TrainOptions
 from sim.training.tables import Clock, ClusterTables
@@ -120,9 +120,11 @@ class FakeNode:
         for node in self.cluster.nodes:
             own = owners == node.number
             vectors[own], _ = node.store.read(share.keys[own])
-        pooled = pool(vectors, share.bag_lengths.reshape(-1), self.cluster.model.pooling)
+        pooled = pool(vectors, share.bag_lengths.reshape(-1), self.cluster.model.nic_pooling)
         for at, bags in zip(range(first, last), pooled.reshape(*share.bag_lengths.shape, -1)):
-            step.place(self.number, at, 0, bags)
+            step.place(self.number, at, 0, bags if step.repeats is None else bags[
+                step.repeats.new[at]])
+        step.expand(self.number)
         step.ends[self.number] = now + 50 * (1 + self.number)
         self.finished.append(step)
 
@@ -183,7 +185,7 @@ class FakeNic:
         lengths = np.diff(ends, prepend=0)
         values = packet[1 - -head.count // 8:].reshape(-1).view(np.float32)
         vectors = values[:len(ends) * model.dimension].reshape(len(ends), -1)
-        if model.pooling == "mean":
+        if model.nic_pooling == "mean":
             vectors = vectors / lengths.astype(np.float32)[:, None]
         keys = (fields["table"] << np.uint64(KEY_ROW_BITS) | fields["row"]).view(np.int64)
         self.here[0].append(self._beats(keys, np.repeat(vectors, lengths, axis=0)))
@@ -350,12 +352,13 @@ class FakeNics(NicCluster):
         for node, dealt in zip(cluster.nodes, split_rows(rows, cluster.plan)):
             node.store.write(*dealt.written())
         reference = EmbeddingTables(model, workload.seed, optimizer, workload.nodes,
-                                    runtime.partials)
+                                    runtime.partials, first=first_of(workload, plan))
         reference.rows = rows
         self.clock = Clock(DenseTime(GPU, model), RingAllReduce(
             Network(NETWORK, workload.nodes), workload.nodes, 1000), 50.0, 10.0)
         self.tables = ClusterTables(cluster, self.clock, Comparison(
-            reference, [node.store for node in cluster.nodes], cluster.plan))
+            reference, [node.store for node in cluster.nodes], cluster.plan),
+            repeats=workload.host_repeats, first=first_of(workload, plan))
 
     def hardware(self, wall, ended, stuck):
         return {}

@@ -1,10 +1,12 @@
 """Bytes of gradients between NICs, and time of updates by GPUs: in runs, and as charged."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from host.batching.repeats import sent_bags
 from host.data.generator import generate
 from host.model import Model
 from host.placement.reduction import reduction
@@ -29,6 +31,8 @@ SAMPLES, MINI_BATCH = 192, 64
 MODEL = Model((50, 3, 400, 1 << 20), 16, 3, (4, 16), (4, 1), "small",
               ((1, 2), (1, 1), (0, 9), (1, 3)))
 BAGS = (*NIC, "owner_bags=16")
+REQUESTS = replace(MODEL, requests=(5, 9, 14), request_tables=(1, 2))
+"""Two tables repeat their bags."""
 
 
 def sent(training: Training) -> dict[str, Counter]:
@@ -51,7 +55,8 @@ def sent(training: Training) -> dict[str, Counter]:
 def charged(training: Training) -> tuple[list[BagTraffic], dict[str, float]]:
     """Return the bags with gradients of each step, and the gradients per step."""
     plan, config, runtime = training.plan, training.config, training.runtime
-    steps = list(rechunk(generate(training.model, SAMPLES, 1), MINI_BATCH))
+    steps = [sent_bags(batch, plan.nodes, training.options.run.workload.repeats)
+             for batch in rechunk(generate(training.model, SAMPLES, 1), MINI_BATCH)]
     gpus = bool(training.in_order)
     bags = [BagTraffic.of(batch, plan, config, runtime, MODEL.width) for batch in steps] * gpus
     kept = (plan.owner_pooled == 0) | (not gpus)
@@ -64,11 +69,12 @@ def charged(training: Training) -> tuple[list[BagTraffic], dict[str, float]]:
 @pytest.mark.thorough
 @pytest.mark.parametrize("update", ["gpu", "nic"])
 @pytest.mark.parametrize("pool", ["owner", "some"])
-def test_runs_send_the_bytes_that_are_charged(tmp_path, pool, update):
+@pytest.mark.parametrize("repeats", ["send", "neighbours"])
+def test_runs_send_the_bytes_that_are_charged(tmp_path, pool, update, repeats):
     (tmp_path / "some.toml").write_text("owner = [2, 3]\n")
     training = Training(options(
-        write_model(tmp_path / "small.toml", MODEL), nic=BAGS, placement="even", nodes=2,
-        samples=SAMPLES, mini_batch=MINI_BATCH, update=update,
+        MODEL if repeats == "send" else REQUESTS, nic=BAGS, placement="even", nodes=2,
+        samples=SAMPLES, mini_batch=MINI_BATCH, update=update, repeats=repeats,
         pool="owner" if pool == "owner" else str(tmp_path / "some.toml")))
     bags, gradients = charged(training)
     found = sent(training)
