@@ -9,17 +9,21 @@ from amaranth.lib import data
 from amaranth.lib.wiring import Component, In, Out
 
 from rtl.formats import RecordKind, repeat_fields
+from rtl.memory import Ram
 from rtl.query.repeats import BagRepeats
 from rtl.stream import CreditQueue, StreamFIFO
 from tests.formal.bench import Bench
 from tests.formal.induction import by_induction
+from tests.formal.plain import TimedFIFO
 from tests.formal.prove import prove
 from tests.formal.shown import LOCALS, ShownRam
-from tests.formal.wires import Wires
+from tests.formal.wires import ShortQueue, Wires
 from tests.mutants import variant
 
 POSITIONS, RING, LANES = 2, 4, 2
 """Positions that are remembered, words of the ring, words of a beat."""
+LONGEST = 2
+"""Segments of the longest bag whose segments are followed."""
 MOST = 5
 """Words of the longest bag, without its head."""
 _WORD = data.StructLayout({"wide": 1, "weighted": 1, "keys": 2})
@@ -491,4 +495,82 @@ def test_verdicts():
     remembered = Remembered()
     remembered.inside()
     verdict = by_induction(remembered.bench)
+    assert verdict.holds, verdict
+
+
+class AnyRam(Ram):
+    """A RAM that reads any words. Set ``WORD`` to a free signal."""
+
+    WORD: Value
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.d.comb += self.read_data.eq(self.WORD)
+        return m
+
+
+class AnyVerdict(PlainRing):
+    """A word ring without delay that finds the verdict on a bag in the first bit of its tail."""
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.d.comb += [
+            self.o.equal.eq(self.i.payload.segment.words[0]),
+            self.o.valid.eq(self.i.valid & self.i.payload.segment.tail)]
+        return m
+
+
+def leaving(*edits: tuple[str, str]) -> Bench:
+    """Return a bench of the slots and segments that leave; each bag gets any verdict."""
+    bench = Bench()
+    m = bench.m
+    dut = variant(
+        BagRepeats, *edits, NicConfig=SimpleNamespace, SkidBuffer=Wires, StreamFIFO=TimedFIFO,
+        CreditQueue=ShortQueue, WordRing=AnyVerdict, Ram=AnyRam, RingSegment=_ring_segment,
+        Segment=_SEGMENT, slot_layout=_slots, QueryBag=_WORD, RECORD_BITS=_WORD.size,
+        RECORDS_PER_BEAT=LANES, SAMPLE_BITS=2, STEP_BITS=1, _Head=_HEAD, _BEHIND=1, QUEUE=2)(
+            SimpleNamespace(check_repeats=lambda: None, repeat_words=RING,
+                            repeat_positions=POSITIONS, bag_words=1))
+    AnyRam.WORD = bench.free(dut._record.size, "word")
+    dut._MustUse__silence = True  # elaborated here, because statements refer to its parts
+    m.submodules.dut = dut.elaborate(None)
+    queue = m.submodules.dut.submodules.queue
+
+    offered, again = Signal(_slots(True)), bench.free(name="again")
+    m.d.comb += [offered.eq(Cat(again, bench.free(_slots(True).size - 1, "slot"))),
+                 offered.sample.eq(0), offered.key.table.eq(0)]
+    taken = bench.source(dut.slots, Cat(offered))
+    slot, segment, inside, length = dut.slots.payload, dut.segments.payload, Signal(), Signal(2)
+    m.d.comb += [
+        dut.segments.valid.eq(bench.free(name="segment")), segment.head.eq(~inside),
+        segment.size.eq(1), segment.tail.eq(bench.free(name="tail") | (length == LONGEST - 1)),
+        segment.words.eq(Cat(slot.key.row[0], 0, bench.free(name="data")))]
+    took = dut.segments.valid & dut.segments.ready
+    at, repeats, out = Signal(_AT), slot.bag & slot.key.row[0], dut.o.payload
+    bench.assume(~slot.bag | (slot.kind == RecordKind.KEY_END))
+    with m.If(took):
+        m.d.sync += [inside.eq(~segment.tail), length.eq(Mux(segment.tail, 0, length + 1))]
+    with m.If(taken):
+        m.d.sync += at.eq(Mux(slot.last, 0, Mux(
+            (slot.kind == RecordKind.KEY) | (at == POSITIONS), at, at + 1)))
+
+    left, sent = bench.sink(dut.o, "o"), bench.sink(dut.bags, "bags")
+    rest = (slot.step, slot.last, slot.key.row), (out.step, out.last, out.key.row)
+    slots = bench.in_order(
+        "slots", taken, Cat(repeats, Mux(repeats, RecordKind.EMPTY, slot.kind), slot.bag & ~repeats,
+                            slot.mine & ~repeats, at[:1], *rest[0]),
+        left, Cat(out.repeat, out.kind, out.bag, out.mine, out.position, *rest[1]), 6)
+    segments = bench.in_order("segments", took & ~repeats, Cat(segment), sent,
+                              Cat(dut.bags.payload), 9)
+    bench.always("kept", ~left | (out.kept == (queue.o.payload.kept & ~out.repeat)))
+    bench.always("together", taken == Mux(slot.bag, took & segment.tail, taken))
+    bench.always("its_own", ~took | (dut.slots.valid & slot.bag))
+    bench.always("idle", ~dut.idle | ((slots == 0) & (segments == 0)))
+    bench.within("moves", 3, dut.o.ready & dut.bags.ready & dut.slots.valid
+                 & (~slot.bag | dut.segments.valid), taken | took)
+    return bench
+
+
+def test_leaving():
+    verdict = prove(leaving())
     assert verdict.holds, verdict
