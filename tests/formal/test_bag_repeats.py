@@ -55,17 +55,19 @@ def _ring_segment(words: int) -> data.StructLayout:
 class PlainRing(Component):
     """A word ring without delay, for words of one bit (``test_word_ring``).
 
-    Members: ``cells``; ``after``, the cells after this segment; ``recent``: the cell was written by
+    Set ``ANY`` to a free signal: the verdict on no bag. Members: ``cells``; ``after``, the cells after this segment; ``recent``: the cell was written by
     the segment before; ``equal``: the bag was equal until the segment before; ``soon``: a word is
-    compared that the segment before stored.
+    compared that the segment before stored; ``now``: the bag is equal until this segment.
     """
+
+    ANY: Value
 
     def __init__(self, words: int):
         super().__init__({
             "i": In(data.StructLayout({"valid": 1, "payload": _ring_segment(words)})),
             "o": Out(data.StructLayout({"valid": 1, "equal": 1}))})
         self.cells, self.recent, self.equal = Signal(words), Signal(words), Signal()
-        self.after, self.soon = Signal(words), Signal()
+        self.after, self.soon, self.now = Signal(words), Signal(), Signal()
 
     def elaborate(self, platform) -> Module:
         m, item, segment = Module(), self.i.payload, self.i.payload.segment
@@ -83,11 +85,12 @@ class PlainRing(Component):
         compares = Mux(segment.head, item.compares, self.equal)
         m.d.comb += [
             self.soon.eq(self.i.valid & compares & Cat(soon).any()),
-            self.o.equal.eq(compares & Cat(equal).all()),
+            self.now.eq(compares & Cat(equal).all()),
+            self.o.equal.eq(Mux(self.o.valid, self.now, self.ANY)),
             self.o.valid.eq(self.i.valid & segment.tail)]
         m.d.sync += [self.cells.eq(self.after), self.recent.eq(written)]
         with m.If(self.i.valid):
-            m.d.sync += self.equal.eq(self.o.equal)
+            m.d.sync += self.equal.eq(self.now)
         return m
 
 
@@ -204,7 +207,7 @@ class Remembered:
     def __init__(self, *edits: tuple[str, str]):
         self.bench = bench = Bench()
         m = bench.m
-        free = bench.free(name="free")
+        free, PlainRing.ANY = bench.free(name="free"), bench.free(name="any")
 
         class AnyQueue(CreditQueue):
             def elaborate(self, platform) -> Module:
@@ -473,7 +476,7 @@ class Remembered:
             & (~item.segment.head | (item.compares == self.matched))
             & (~old.kept | (item.old == (start + begins)[:2]))
             & (~self.kept | (item.new == (new + begins)[:2])))))
-        bench.always("so_far", Mux(given.valid, ring.o.equal == self.same,
+        bench.always("so_far", Mux(given.valid, ring.now == self.same,
                                    ~self.open | (ring.equal == self.same)))
         bench.always("compared", ~given.valid | self._stored(ring.cells, old, start))
         for q in range(POSITIONS):
@@ -555,19 +558,27 @@ def leaving(*edits: tuple[str, str]) -> Bench:
             (slot.kind == RecordKind.KEY) | (at == POSITIONS), at, at + 1)))
 
     left, sent = bench.sink(dut.o, "o"), bench.sink(dut.bags, "bags")
-    rest = (slot.step, slot.last, slot.key.row), (out.step, out.last, out.key.row)
-    slots = bench.in_order(
-        "slots", taken, Cat(repeats, Mux(repeats, RecordKind.EMPTY, slot.kind), slot.bag & ~repeats,
-                            slot.mine & ~repeats, at[:1], *rest[0]),
-        left, Cat(out.repeat, out.kind, out.bag, out.mine, out.position, *rest[1]), 6)
-    segments = bench.in_order("segments", took & ~repeats, Cat(segment), sent,
-                              Cat(dut.bags.payload), 9)
+    parts = m.submodules.dut.submodules
+    waiting, held = parts.waiting, parts.held
+    # What enters and leaves the queues, which keep the order.
+    stored, shown = waiting.i.payload, waiting.o.payload.slot
+    bench.always("enters", ((waiting.i.valid & waiting.i.ready) == taken) & (~taken | (
+        (Cat(stored.slot) == Cat(slot)) & (stored.position == at[:1]))))
+    bench.always("is_held", ((held.i.valid & held.i.ready) == took) & (~took | (
+        Cat(held.i.payload) == Cat(segment))))
+    bench.always("leaves", (waiting.o.valid & waiting.o.ready) == left)
+    again = shown.bag & shown.key.row[0]
+    bench.always("itself", ~left | (Cat(*(out[name] for name in shown.shape().members)) == Cat(
+        shown.key, Mux(again, RecordKind.EMPTY, shown.kind), shown.sample, shown.step, shown.last,
+        shown.bag & ~again, shown.mine & ~again)))
+    bench.always("repeat", ~left | (out.repeat == again))
+    gone, drops = held.o.valid & held.o.ready, held.o.payload.words[0]
+    bench.always("its_segments", (sent == (gone & ~drops)) & (
+        ~sent | (Cat(dut.bags.payload) == Cat(held.o.payload))))
     bench.always("kept", ~left | (out.kept == (queue.o.payload.kept & ~out.repeat)))
     bench.always("together", taken == Mux(slot.bag, took & segment.tail, taken))
     bench.always("its_own", ~took | (dut.slots.valid & slot.bag))
-    bench.always("idle", ~dut.idle | ((slots == 0) & (segments == 0)))
-    bench.within("moves", 3, dut.o.ready & dut.bags.ready & dut.slots.valid
-                 & (~slot.bag | dut.segments.valid), taken | took)
+    bench.always("idle", ~dut.idle | ~(waiting.o.valid | held.o.valid | parts.decided.o.valid))
     return bench
 
 
