@@ -7,6 +7,8 @@ time; each bag is stored and compared at any places. The bench finds the used ha
 its number of keys and the words before, and keeps the words at all places.
 """
 
+from itertools import pairwise
+
 import pytest
 from amaranth.hdl import Array, Cat, Mux, Signal, Value
 from amaranth.lib import data
@@ -54,7 +56,7 @@ def compared(*edits: tuple[str, str], inside: bool = True) -> Bench:
     m.submodules.dut = dut.elaborate(None)
     part = _offered(bench, dut)
     line = [part, *(Signal(_PART, name=f"part{k}") for k in range(1, LATENCY))]
-    m.d.sync += [after.eq(before) for before, after in zip(line, line[1:])]
+    m.d.sync += [after.eq(before) for before, after in pairwise(line)]
 
     # The verdict follows from the last stage.
     last = line[-1]
@@ -206,8 +208,8 @@ def test_word_ring():
     ("verdict", "valid[5] & flags[4].tail", "valid[5]"),
     ("idle", "Cat(valid[1:]).any()", "Cat(valid[2:]).any()"),
 ], ids=["last-weight", "last-row", "wide", "no-weights", "low-halves", "last-segment", "any-head",
-        "segment-before", "next-row", "one-row", "not-turned", "next-turn", "from-the-first", "head",
-        "one-more", "all-lanes", "no-segment", "each-segment", "idle-too-soon"])
+        "segment-before", "next-row", "one-row", "not-turned", "next-turn", "from-the-first",
+        "head", "one-more", "all-lanes", "no-segment", "each-segment", "idle-too-soon"])
 def test_broken_word_ring(wrong, old, new):
     verdict = prove(compared((old, new), inside=False), depth=DEPTH)
     assert wrong in verdict.broken, verdict
