@@ -1,0 +1,115 @@
+"""Proof of the receiver of bags: each beat within the share of its requester leaves once, in order,
+and is marked where the bag of the beat before it does not continue.
+
+There are two requesters. Beats arrive at any time, with any lengths of packets, and the output
+stalls at any time; the share is constant. The FIFO has two beats, and counts of beats have three
+bits (16-bit shares in the hardware). The skid buffer is a wire (``test_streams``).
+"""
+
+from types import SimpleNamespace
+
+import pytest
+from amaranth.hdl import Cat, Signal
+from amaranth.lib import data
+
+from rtl.bags.receiver import BagReceiver
+from rtl.network.lookup_receiver import LookupReceiver
+from tests.formal.bench import Bench
+from tests.formal.plain import TimedFIFO
+from tests.formal.prove import prove
+from tests.formal.wires import Wires
+from tests.mutants import variant
+
+NODES, BEATS = 2, 2
+INSIDE = BEATS + 1
+"""Most beats in the FIFO and its output register."""
+DEPTH = 14
+"""Cycles searched for the fault of a mutant."""
+_BEAT = data.StructLayout({"bit": 1, "step": 1, "last": 1, "source": 1, "fresh": 1})
+
+
+def received(*edits: tuple[str, str], base: tuple[tuple[str, str], ...] = ()) -> Bench:
+    """Return a bench that counts the beats of each requester inside.
+
+    base: edits of the class that also receives lookups.
+    """
+    bench = Bench()
+    m = bench.m
+    receiver = variant(BagReceiver, *edits)
+    receiver.__bases__ = variant(
+        LookupReceiver, *base, SkidBuffer=Wires, StreamFIFO=TimedFIFO),
+    m.submodules.dut = dut = receiver(SimpleNamespace(nodes=NODES, owner_bag_beats=BEATS))
+    beat, shown = Signal(_BEAT), dut.o.payload
+    share = bench.constant(2, "share")
+    m.d.comb += [
+        dut.share.eq(share), dut.i.valid.eq(bench.free(name="comes")),
+        Cat(beat.bit, beat.step, beat.last, beat.source).eq(bench.free(4, "beat")),
+        dut.i.payload.data.eq(beat.bit), dut.i.payload.step.eq(beat.step),
+        dut.i.payload.last.eq(beat.last), dut.i.payload.source.eq(beat.source),
+        dut.i.payload.records.eq(1 + beat.bit)]
+    # A beat is judged in the cycle after its arrival.
+    came, now, keep, fresh = Signal(), Signal(_BEAT), dut.kept.valid, Signal(init=1)
+    m.d.sync += [came.eq(dut.i.valid & dut.i.ready), now.eq(beat)]
+    with m.If(came):
+        m.d.sync += fresh.eq(now.last | ~keep)
+    left = bench.sink(dut.o, "o", Cat(shown.data[0], shown.source))
+    inside = bench.in_order(
+        "beats", keep, Cat(now.bit, now.step, now.last, now.source, fresh), left,
+        Cat(shown.data[0], shown.step[0], shown.last, shown.source[0], shown.fresh), INSIDE)
+    bench.always("size", ~left | (shown.records == 1 + shown.data[0]))
+    bench.always("kept", ~keep | (came & (dut.kept.node == now.source) & (
+        dut.kept.beats == 1 + now.bit)))
+
+    # Beats of each requester inside; those that left in the two cycles before may still count.
+    late = [Signal(2, name=f"late{k}") for k in range(2)]
+    m.d.sync += [late[0].eq(Cat(left & ~shown.source[0], left & shown.source[0])),
+                 late[1].eq(late[0])]
+    short = []
+    for k in range(NODES):
+        here = Signal(3, name=f"here{k}")
+        m.d.sync += here.eq(here + (keep & (now.source == k)) - (left & (shown.source == k)))
+        bench.always(f"share_{k}", here <= share)
+        short.append((now.source == k) & (here + late[0][k] + late[1][k] >= share))
+    bench.always("fair", ~came | keep | (inside >= BEATS) | bench.any_of(short))
+    bench.within("swept", NODES, ~dut.i.ready, dut.i.ready)
+    bench.always("idle", ~dut.idle | ((inside == 0) & ~came & dut.i.ready))
+    bench.within("leaves", 2, dut.o.ready & (inside != 0), left)
+    return bench
+
+
+def test_bag_receiver():
+    verdict = prove(received())
+    assert verdict.holds, verdict
+
+
+@pytest.mark.parametrize("wrong, old, new", [
+    ("beats_in_order", "fresh.eq(~keep | beat.last)", "fresh.eq(beat.last)"),
+    ("beats_in_order", "fresh.eq(~keep | beat.last)", "fresh.eq(~keep)"),
+    ("beats_in_order", "with m.If(come)", "with m.If(keep)"),
+    ("beats_in_order", "fresh = Signal(init=1)", "fresh = Signal()"),
+    ("leaves", "output.i.valid.eq(fifo.o.valid)", "output.i.valid.eq(fifo.o.valid & fifo.i.ready)"),
+    ("o_holds", "fifo.o.ready.eq(output.i.ready)", "fifo.o.ready.eq(1)"),
+    ("idle", "quiet & fifo.idle", "quiet"),
+    ("fair", "current.source.eq(fifo.o.payload.source)", "current.source.eq(0)"),
+], ids=["behind-a-gap", "next-packet", "dropped-beats", "first", "waits", "overrun",
+        "idle-too-soon", "of-another"])
+def test_broken_bag_receiver(wrong, old, new):
+    verdict = prove(received((old, new)), depth=DEPTH)
+    assert wrong in verdict.broken, verdict
+
+
+@pytest.mark.parametrize("wrong, old, new", [
+    ("share", "more.eq(keep & (source == beat.source))", "more.eq(0)"),
+    ("share", "(come & within & fifo.i.ready)", "(come & fifo.i.ready)"),
+    ("beats", "fifo.i.valid.eq(come & within)", "fifo.i.valid.eq(come)"),
+    ("beats", "keep.eq(come & within & fifo.i.ready)", "keep.eq(come & within)"),
+    ("share", "Mux(more, came + 1, beats_in.read_data)", "beats_in.read_data"),
+    ("kept", "self.kept.node.eq(beat.source)", "self.kept.node.eq(source)"),
+    ("fair", "went.eq(gone)", "went.eq(0)"),
+    ("fair", "beats_out.read_data + 1, 0", "beats_out.read_data, 0"),
+    ("idle", "swept & ~come", "swept"),
+], ids=["just-before", "no-share", "not-counted", "full", "one-more", "other-node", "never-gone",
+        "not-gone", "idle-too-soon"])
+def test_broken_shares(wrong, old, new):
+    verdict = prove(received(base=((old, new),)), depth=DEPTH)
+    assert any(name.startswith(wrong) for name in verdict.broken), verdict
