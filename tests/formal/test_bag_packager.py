@@ -140,8 +140,8 @@ def test_bag_packager(unreported):
     ("stored", "store.first.eq(segment.first)", "store.first.eq(0)"),
     ("stored", "store.position.eq(pool.position)", "store.position.eq(0)"),
     ("read", "store.read_units.eq(reader.read_units)", "store.read_units.eq(24)"),
-], ids=["ends", "size", "words", "batch", "moving", "bags", "one-more", "half", "unreported", "too-soon",
-        "first-word", "first-place", "all-words"])
+], ids=["ends", "size", "words", "batch", "moving", "bags", "one-more", "half", "unreported",
+        "too-soon", "first-word", "first-place", "all-words"])
 def test_broken_bag_packager(wrong, old, new):
     verdict = prove(packaged((old, new), unreported=True), depth=DEPTH)
     assert wrong in verdict.broken, verdict
