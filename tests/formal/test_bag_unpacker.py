@@ -142,7 +142,7 @@ def test_bag_unpacker():
      "self.i.valid & ~fifo.i.ready"),
     ({"torn"}, "torn.eq(self.dropped & ~beat.last)", "torn.eq(0)"),
     ({"room"}, "torn.eq(self.dropped & ~beat.last)", "torn.eq(self.dropped)"),
-    ({"room", "beats_in_order"}, "fifo.i.valid.eq(self.i.valid & ~torn)",
+    ({"of_a_gap", "beats_in_order"}, "fifo.i.valid.eq(self.i.valid & ~torn)",
      "fifo.i.valid.eq(self.i.valid)"),
     ({"beats_in_order"}, "fifo.i.payload.fresh.eq(broken)", "fifo.i.payload.fresh.eq(gap)"),
     ({"beats_in_order"}, "broken.eq(self.dropped)", "broken.eq(torn)"),
