@@ -132,7 +132,7 @@ class Remembered:
     @staticmethod
     def _at(bags: list[Signal], position: Value) -> Value:
         """Return the bag at a position, at most ``POSITIONS``; the last has no bag."""
-        return Array([*(Cat(bag) for bag in bags), 0])[position]
+        return Value.cast(Array([*(Cat(bag) for bag in bags), 0])[position])
 
     def _verdict(self) -> None:
         """State the verdict on each slot, and that words are not compared too soon."""
@@ -245,8 +245,8 @@ class Remembered:
     @staticmethod
     def sizes(bags: list[Signal], first: Value) -> Value:
         """Return the words of the kept ones of ``bags`` from position ``first`` on."""
-        return sum((Mux(bag.kept & (first <= q), size_of(bag.head), 0)
-                    for q, bag in enumerate(bags)), 0)
+        return Value.cast(sum(Mux(bag.kept & (first <= q), size_of(bag.head), 0)
+                              for q, bag in enumerate(bags)))
 
     def begin_of(self, before: list[Signal], now: list[Signal], at: Value) -> Value:
         """Return the place of the first word of the bag of the sample before at ``at``."""

@@ -128,7 +128,7 @@ class Sink(StreamFIFO):
 
 def bit_of(segment: data.View, number: Value) -> Value:
     """Return the bit of word ``number`` of the beat of ``segment``, modulo the size of a beat."""
-    return segment.words.word_select(number[:1], WORD.size)[0]
+    return Value.cast(segment.words.word_select(number[:1], WORD.size)[0])
 
 
 def size_of(head: data.View) -> Value:
@@ -211,7 +211,7 @@ def is_short(event: data.View) -> Value:
 
 def after(event: data.View) -> Value:
     """Return the number of bags of the sample, at most ``POSITIONS``, with that of ``event``."""
-    return Mux(event.counts & (event.at != POSITIONS), event.at + 1, event.at)[:2]
+    return Value.cast(Mux(event.counts & (event.at != POSITIONS), event.at + 1, event.at)[:2])
 
 
 def block(*edits: tuple[str, str], bag_words: int = MOST + 1, **names: object) -> BagRepeats:
