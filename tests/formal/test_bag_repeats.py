@@ -82,6 +82,7 @@ def leaving(*edits: tuple[str, str]) -> Bench:
     return bench
 
 
+@pytest.mark.thorough
 def test_verdicts():
     remembered = Remembered()
     remembered.inside()
@@ -89,6 +90,7 @@ def test_verdicts():
     assert verdict.holds, verdict
 
 
+@pytest.mark.thorough
 def test_leaving():
     verdict = prove(leaving())
     assert verdict.holds, verdict

@@ -181,7 +181,6 @@ def _inside(bench: Bench, dut: WordRing, line: list[Signal]) -> None:
             Cat(place.word) == Mux(late, first, Mux(soon, second, cell)))))
 
 
-@pytest.mark.thorough
 def test_word_ring():
     verdict = by_induction(compared())
     assert verdict.holds, verdict
