@@ -141,6 +141,10 @@ class Remembered:
         bench.always("kept", ~given.valid | (given.payload.kept == self.kept))
         bench.always("repeats", ~given.valid | (given.payload.repeat == (self.bag & self.same)))
         bench.always("not_too_soon", ~self.parts.ring.soon)
+        item, head = self.parts.ring.i.payload, self.head
+        bench.always("head_told", ~self.bag | (
+            (item.segment == self.segment) & (item.wide == head.wide)
+            & (item.weighted == head.weighted) & (item.odd == head.keys[0])))
 
     def inside(self) -> None:
         """State the registers of the block, which makes all statements inductive."""
@@ -306,9 +310,7 @@ class Remembered:
             & (~old.kept | (inner["old_next"] == (start + self.done)[:2]))
             & (~self.kept | (inner["new_next"] == (new + self.done)[:2]))))
         bench.always("given", (given.valid == self.bag) & (~given.valid | (
-            (item.segment == self.segment) & (item.writes == self.kept)
-            & (item.wide == self.head.wide) & (item.weighted == self.head.weighted)
-            & (item.odd == self.head.keys[0]) & (size <= self.done)
+            (item.writes == self.kept) & (size <= self.done)
             & (~item.segment.head | ((size == self.done) & (item.compares == self.matched)))
             & (~old.kept | (item.old == (start + begins)[:2]))
             & (~self.kept | (item.new == (new + begins)[:2])))))
