@@ -55,7 +55,8 @@ class BagUnpacker(wiring.Component):
         # of a dropped beat.
         gap, broken, torn, marker, move = (
             Signal(name=name) for name in ("gap", "broken", "torn", "marker", "move"))
-        lost_step = Signal(STEP_BITS, reset_less=True)
+        lost_step, marked = (Signal(STEP_BITS, reset_less=True, name=name)
+                             for name in ("lost_step", "marked"))  # marked: of the marker
         m.d.comb += [
             self.i.ready.eq(1), fifo.i.valid.eq(self.i.valid & ~torn),
             *(fifo.i.payload[name].eq(beat[name]) for name in ("data", "records", "last")),
@@ -75,7 +76,7 @@ class BagUnpacker(wiring.Component):
         with m.If(marker):
             into = split.i.payload
             m.d.comb += [into.records.eq(1), into.last.eq(1), into.fresh.eq(1),
-                         into.user.step.eq(lost_step), into.user.gap.eq(1), into.user.marker.eq(1)]
+                         into.user.step.eq(marked), into.user.gap.eq(1), into.user.marker.eq(1)]
         with m.If(split.o.valid & self.o.ready & found.beat_last & ~found.user.marker):
             m.d.sync += self.consumed.eq(self.consumed + 1)
         with m.If(split.i.ready):
@@ -83,7 +84,7 @@ class BagUnpacker(wiring.Component):
         with m.If(self.i.valid):
             m.d.sync += [torn.eq(self.dropped & ~beat.last), broken.eq(self.dropped)]
         with m.If(move):
-            m.d.sync += [marker.eq(1), gap.eq(0)]
+            m.d.sync += [marker.eq(1), gap.eq(0), marked.eq(lost_step)]
         with m.Elif(self.i.valid & ~torn):
             m.d.sync += gap.eq(self.dropped)
         with m.If(self.dropped):

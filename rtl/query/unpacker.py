@@ -58,7 +58,7 @@ class QueryUnpacker(wiring.Component):
         m.submodules.buffer = buffer = SkidBuffer(QueryItem)
         wiring.connect(m, buffer.o, wiring.flipped(self.o))
         gap, marker, move = Signal(), Signal(), Signal()
-        lost_step = Signal(STEP_BITS)
+        lost_step, marked = Signal(STEP_BITS), Signal(STEP_BITS)  # marked: of the marker
         # Split one beat at a time; the next beat follows without a gap.
         beat, index = Signal(_Held, reset_less=True), Signal(range(RECORDS_PER_BEAT))
         busy, taken, final = Signal(), Signal(), Signal()
@@ -74,7 +74,7 @@ class QueryUnpacker(wiring.Component):
             taken.eq(busy & ~marker & buffer.i.ready),
             fifo.o.ready.eq(~busy | (~marker & buffer.i.ready & final)),
             buffer.i.payload.record.eq(beat.data.word_select(index, RECORD_BITS)),
-            buffer.i.payload.step.eq(Mux(marker, lost_step, beat.step)),
+            buffer.i.payload.step.eq(Mux(marker, marked, beat.step)),
             buffer.i.payload.gap.eq(marker | (beat.gap & (index == 0))),
             buffer.i.payload.marker.eq(marker),
             buffer.i.valid.eq(marker | busy),
@@ -93,7 +93,7 @@ class QueryUnpacker(wiring.Component):
             m.d.sync += [beat.eq(fifo.o.payload), busy.eq(fifo.o.valid),
                          final.eq(fifo.o.payload.records <= 1)]
         with m.If(move):
-            m.d.sync += [marker.eq(1), gap.eq(0)]
+            m.d.sync += [marker.eq(1), gap.eq(0), marked.eq(lost_step)]
         with m.Elif(self.i.valid):
             m.d.sync += gap.eq(self.dropped)
             with m.If(self.dropped):

@@ -7,6 +7,7 @@ from amaranth.hdl import Cat, Value
 
 from rtl.bags.unpacker import BagUnpacker
 from tests.rtl.bags.words import bag, beats_of_packet, record, segments_of
+from tests.rtl.query.gaps import reported_twice
 from tests.support import decoder, made, send_at_once, simulate
 
 MOST, DEPTH = 128, 8
@@ -112,6 +113,12 @@ def test_a_gap_without_an_item_behind_it_is_a_marker(later):
     assert run.compare() == [0] and run.torn() == [0]
     marker, = (k for k, item in enumerate(run.taken) if item["user"]["marker"])
     assert (marker == len(run.taken) - 1) == (not later)
+
+
+@pytest.mark.parametrize("taken, first", [(8, None), (10, 0), (11, 0)])
+def test_a_marker_has_the_step_of_its_own_gap(taken, first):
+    """A second packet is dropped while the marker of the first one waits."""
+    assert reported_twice(made(BagUnpacker, DEPTH, MOST), taken) == [first, 1]
 
 
 def test_latency_and_rate():

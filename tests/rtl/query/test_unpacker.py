@@ -6,6 +6,7 @@ import random
 import pytest
 
 from rtl.query import QueryUnpacker
+from tests.rtl.query.gaps import reported_twice
 from tests.support import made, receiver, sender, simulate
 
 LATENCY = QueryUnpacker.LATENCY["beat", "its first record"]
@@ -97,3 +98,9 @@ def test_lost_beats_leave_one_gap(then):
 
 def later_lost(dropped: list[int], later: list[dict]) -> bool:
     return any(beat["step"] in dropped for beat in later)
+
+
+@pytest.mark.parametrize("taken, first", [(8, None), (10, 0), (11, 0)])
+def test_a_marker_has_the_step_of_its_own_gap(taken, first):
+    """A second packet is dropped while the marker of the first one waits."""
+    assert reported_twice(made(QueryUnpacker, 8), taken) == [first, 1]
