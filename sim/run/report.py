@@ -94,10 +94,12 @@ def _bags(run: Measurements) -> dict | None:
 
 def _repeats(run: Measurements) -> dict | None:
     """Return the bags, the repeated bags among them, and the lookups that are sent; None if every
-    bag is looked up. If NICs find repeats, the bags are the bags that they compare."""
-    if run.options.workload.repeats == "send":
+    bag is looked up. If NICs find repeats, the bags are the bags that they compare; None during the
+    run, without counters."""
+    repeats = run.options.workload.repeats
+    if repeats == "send" or (repeats == "nic" and not run.counters):
         return None
-    if run.options.workload.repeats == "nic":
+    if repeats == "nic":
         found = block(total(run.counters), "bag_repeats")
         return {"bags": found["bags"], "sent": found["bags"] - found["repeats"],
                 "share": ratio(found["repeats"], found["bags"]),

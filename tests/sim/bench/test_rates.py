@@ -12,7 +12,7 @@ from host.placement.sets import CacheSets, set_of
 from host.placement.shard import key_hash
 from host.samples import Samples
 from rtl.config import preset
-from sim.bench.bags import bag_samples, owner_rate, requester_rate
+from sim.bench.bags import REPEAT_WORDS, bag_samples, owner_rate, requester_rate
 from sim.bench.delivery import index_rate, read_rate, ring_rate
 from sim.bench.rates import (
     dedupe_rate,
@@ -137,3 +137,11 @@ def test_bags_that_pool_at_their_owners(keys, requester, owner):
     pooled, most = owner_rate(BAGS, len(keys), packets)
     assert pooled.items == asked.items == len(made.rows)
     assert owner <= pooled.per_cycle <= most
+
+
+@pytest.mark.thorough
+def test_comparison_of_bags_keeps_the_rate():
+    """Repeated bags pass as fast as bags that leave."""
+    config = BAGS.with_fields(name="kaggle_repeats", repeat_words=REPEAT_WORDS)
+    rate, most, _ = requester_rate(config, bag_samples(np.full(26, 20), 115, run=10))
+    assert rate.items == 115 * 26 * 20 and 8.4 <= rate.per_cycle <= most

@@ -189,15 +189,19 @@ def test_repeats_that_nics_find(tmp_path, case):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("case", [
-    {"dimension": 64, "settings": ()}, {"dimension": 64, "settings": ("deliver=unique",)}],
-    ids=["pooled", "unique"])
-def test_repeats_of_weighted_bags(tmp_path, case):
-    """The cycles are exact."""
-    model = replace(model_of(case["dimension"], "to 9"), weighted_tables=(0, 2, 3), rows=(2,) * 5)
+@pytest.mark.parametrize("settings", [(), ("deliver=unique",)], ids=["pooled", "unique"])
+@pytest.mark.parametrize("rows", [False, True], ids=["repeats", "rows alone"])
+def test_repeats_of_weighted_bags(tmp_path, settings, rows):
+    """The cycles are exact. ``rows``: many bags repeat the rows but not the weights."""
+    if rows:
+        write_model(tmp_path / "model.toml", replace(
+            model_of(64, "to 9"), weighted_tables=(0, 2, 3), rows=(2,) * 5))
+    else:
+        (tmp_path / "model.toml").write_text(MODEL.replace(
+            "request = true", "request = true\nweighted = true"))
     assert compared(RunOptions.of(
-        config="tiny", model=write_model(tmp_path / "model.toml", model), nodes=2, samples=96,
-        mini_batch=32, threads=1, pool="owner", repeats="nic", settings=case["settings"])) == 0
+        config="tiny", model=tmp_path / "model.toml", nodes=2, samples=96, mini_batch=32, threads=1,
+        pool="owner", repeats="nic", settings=settings)) == 0
 
 
 @pytest.mark.thorough
