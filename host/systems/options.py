@@ -32,12 +32,11 @@ or the NIC, of the owner."""
 THREADS = 2
 """Host threads of a system at most, with the thread of the NIC's driver."""
 
-PACES = (1, 4, 16)
+PACES = (1, 2, 4, 8, 16)
 """Least times from a launch of gathers to the next, microseconds, that a NIC's driver may choose
-from, a factor of 4 apart: intervals change by about 1 % between them. They do not depend on the
-machine: a machine with faster calls has the same choice."""
+from. They do not depend on the machine: a machine with faster calls has the same choice."""
 
-BAG_PACES = (64,)
+BAG_PACES = (32, 64, 128)
 """Further such times where tables pool at their owner: a bag that waits for a kernel holds a place
 of its owner, of which there are more than misses of rows."""
 
