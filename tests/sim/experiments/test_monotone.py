@@ -138,7 +138,8 @@ def test_a_driver_of_en_with_faster_calls_waits_between_launches():
     point = Point.named("en", mini_batch=128, local_cache=None, remote_cache=None, in_flight=16,
                         per_graph=8, rdma=True, warmup=8, measured=8, software="tuned_h100",
                         gpu="gpu_h100", link="pcie_h100",
-                        fixed=("ring=false", "reads=false", "copied_rows=0"))
+                        fixed=("ring=false", "reads=false", "copied_rows=0",
+                               "own_at_gpu=false"))
 
     def found(*fixed: str) -> list[float]:
         of = point.changed(fixed=(*point.system.fixed, *fixed))

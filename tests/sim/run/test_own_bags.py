@@ -86,7 +86,7 @@ def test_predictions_are_those_of_nics_that_look_up_all(model, at_nic, nodes, se
 @pytest.mark.parametrize("settings", [(), ("deliver=unique",)], ids=["pooled", "unique"])
 def test_a_network_that_loses_frames(model, at_nic, nodes, settings):
     result = faultless(run(_options(model, "link=true", *settings, nodes=nodes, own_bags="gpu",
-                                    faults="drop=1e-2,corrupt=1e-2")))
+                                    faults="drop=0.1,corrupt=0.1")))
     assert result["predictions_sha256"] == at_nic["predictions_sha256"]
     assert _sum(result, "link_sender.repeated") > 0
 
