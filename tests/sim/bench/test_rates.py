@@ -139,7 +139,7 @@ def test_bags_that_pool_at_their_owners(keys, requester, owner):
     assert owner <= pooled.per_cycle <= most
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_comparison_of_bags_keeps_the_rate():
     """Repeated bags pass as fast as bags that leave."""
     config = BAGS.with_fields(name="kaggle_repeats", repeat_words=REPEAT_WORDS)

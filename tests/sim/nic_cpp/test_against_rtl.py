@@ -188,7 +188,7 @@ def test_repeats_that_nics_find(tmp_path, case):
         in_flight=case.get("in_flight", 4), settings=case.get("settings", ()))) == 0
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [(), ("deliver=unique",)], ids=["pooled", "unique"])
 @pytest.mark.parametrize("rows", [False, True], ids=["repeats", "rows alone"])
 def test_repeats_of_weighted_bags(tmp_path, settings, rows):

@@ -175,7 +175,7 @@ def test_flagged_bags_of_a_dead_node(tmp_path, settings, start):
     assert lost > 0
 
 
-@pytest.mark.parametrize("fidelity", ["fast", pytest.param("rtl", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("fidelity", ["fast", pytest.param("rtl", marks=pytest.mark.slow)])
 def test_ranking_beside_repeats_that_hosts_find(fidelity):
     """NICs send the bags that hosts would send, in the time of such hosts, for the predictions of
     all bags. All three runs have the same NICs."""

@@ -184,7 +184,7 @@ def test_frame_faults(place, given):
     assert result["faults"]["injected"]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [
     {"nodes": 3}, {"nodes": 2, **MEAN}, {"nodes": 3, "update": "nic"},
     {"nodes": 2, "settings": ("deliver=unique", "completions=true")},
