@@ -240,6 +240,11 @@ class ShardPlan:
             table.kind == DescriptorKind.TABLE and table.owner == node) for table in self.tables])
         return held & (self.own_at_gpu | (self.owner_pooled > 0))
 
+    @property
+    def own_by_node(self) -> np.ndarray:
+        """:meth:`own_pooled` of every node: bool ``[nodes, tables]``."""
+        return np.array([self.own_pooled(node) for node in range(self.nodes)])
+
     def joined(self, gpus: int) -> "ShardPlan":
         """Return the plan of NICs that serve ``gpus`` consecutive nodes of this plan each.
 

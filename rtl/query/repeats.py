@@ -123,7 +123,7 @@ class BagRepeats(wiring.Component):
             Signal(name=name, init=name == "first")
             for name in ("go", "ends", "counts", "small", "inside", "first"))
         # The position of the slot's bag, and the number of bags in the sample before; both at
-        # most one beyond the positions. The sample's number, if none was rejected.
+        # most one beyond the positions. The number of the sample if no sample was rejected.
         position, before = Signal(range(self._positions + 1)), Signal(range(self._positions + 1))
         sample, step = Signal(SAMPLE_BITS, reset_less=True), Signal(STEP_BITS, reset_less=True)
         head, pairs, near = taken.head, Signal(15), Signal(range(NEAR))

@@ -370,7 +370,7 @@ def reaching(trace: Trace, plan: ShardPlan) -> dict[str, float]:
     """Return the unique keys of the trace that reach each cache of the mean node."""
     nodes = plan.nodes
     owned, foreign = [], [[] for _ in range(nodes)]
-    own = np.array([plan.own_pooled(node) for node in range(nodes)])
+    own = plan.own_by_node
     for batch in trace.batches:
         samples, requester = batch.samples, batch.samples.requesters(nodes)
         owner, keys = plan.owner_of(samples.tables, samples.rows, requester), samples.keys

@@ -46,7 +46,7 @@ class OwnerPooling:
         number of samples. interaction: whether the NIC computes the interaction. sent: whether
         each bag is sent or pooled by its own GPU, bool ``[samples, tables]``; None for all bags.
         """
-        own = np.array([plan.own_pooled(node) for node in range(plan.nodes)]) & (not interaction)
+        own = plan.own_by_node & (not interaction)
         records, items, heads, at = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], [], 0
         for node, (begin, end) in enumerate(pairwise(shares)):
             if own[node].all():

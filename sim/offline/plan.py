@@ -192,8 +192,7 @@ def _replay(source: SampleSource, system: PlannedSystem, plans: dict[str, ShardP
     times = UpdateTimes(dealt, model, config, runtime, planned_devices(
         workload.nodes, system.cluster.software, system.gpu, system.pcie, system.network)
     ) if training and dealt.pools_at_owner else None
-    mine = np.array([dealt.own_pooled(node) for node in range(workload.nodes)])
-    looked_up = (dealt.owner_pooled == 0) & ~(mine & (not runtime.interaction))
+    looked_up = (dealt.owner_pooled == 0) & ~(dealt.own_by_node & (not runtime.interaction))
     loads = {name: np.zeros(workload.nodes) for name in plans}
     done, entered_before = 0, np.zeros(workload.nodes, np.int64)
     chunks = rechunk(source.chunks(), workload.mini_batch)

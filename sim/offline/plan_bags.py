@@ -69,7 +69,7 @@ class BatchSlots:
         nodes, rows = plan.nodes, plan.owner_pooled
         shares = np.array(share_sizes(len(batch), nodes), np.int64)
         holder = np.repeat(np.arange(nodes), shares)
-        mine = np.array([plan.own_pooled(node) for node in range(nodes)])
+        mine = plan.own_by_node
         own = (mine & (not interaction))[holder]
         lengths = batch.bag_lengths.astype(np.int64)
         bag = (rows > 0) & (lengths > 0) & ~own
