@@ -117,8 +117,8 @@ def test_row_reads(tmp_path, case):
     {"nodes": 3, "mini_batch": 24, "settings": ("link=true", "bag_timeout=4")},
     {"nodes": 4, "mini_batch": 40, "owner": [1, 4, 7],
      "settings": ("link=true", "deliver=unique")},
-    {"nodes": 3, "mini_batch": 24, "owner": [0, 2, 5],
-     "settings": ("link=true", "interaction=true")}],
+    pytest.param({"nodes": 3, "mini_batch": 24, "owner": [0, 2, 5],
+                  "settings": ("link=true", "interaction=true")}, marks=pytest.mark.slow)],
     ids=["all", "short lists", "few places", "small windows", "mixed", "mixed means", "patient",
          "interaction", "mixed interaction", "unique", "mixed unique", "link", "mixed link, unique",
          "mixed link, interaction"])

@@ -74,7 +74,8 @@ def test_gpus_sum_in_order(path, given):
 @pytest.mark.thorough
 @pytest.mark.parametrize("given", [
     {"nodes": 1}, {"nodes": 2}, {"nodes": 4, "optimizer": "rowwise-adagrad"},
-    {"nodes": 3, "nic": (*BAGS, "link=true"), "faults": EVERYTHING.format(rate=0.01)},
+    pytest.param({"nodes": 3, "nic": (*BAGS, "link=true"),
+                  "faults": EVERYTHING.format(rate=0.01)}, marks=pytest.mark.slow),
     {"settings": ("deliver=unique", "completions=true")}], ids=str)
 def test_nics_sum_exactly(path, given):
     """With the reducer of the NICs, the weights are those of requester pooling."""
