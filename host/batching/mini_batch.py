@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 
+from host.distinct import distinct
 from host.samples import Samples
 
 __all__ = ["MiniBatch"]
@@ -32,7 +33,7 @@ class MiniBatch:
     @cached_property
     def unique(self) -> int:
         """Number of distinct keys."""
-        return len(np.unique(self.samples.keys))
+        return len(distinct(self.samples.keys))
 
     @property
     def downgrade(self) -> float | None:

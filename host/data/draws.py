@@ -28,16 +28,21 @@ class Popularity:
         return np.clip(x, 0, count - 1).astype(np.int64)
 
 
-def hashes(seed: int, what: tuple[int, ...], index: np.ndarray) -> np.ndarray:
-    """Return one 64-bit hash per index for the draw ``what``."""
-    base = mix64_int(seed, 0x67656E, *what)
-    return mix64(mix64(index.astype(np.uint64) * np.uint64(GOLDEN) + np.uint64(base))
-                 ^ np.uint64(base))
+def hashes(seed: int, what: tuple[int, ...], index: np.ndarray,
+           each: np.ndarray | None = None) -> np.ndarray:
+    """Return one 64-bit hash per index for the draw ``what``; with ``each``, for the draws
+    ``(*what, n)`` of each of its numbers n, ``[index, each]``."""
+    base = np.uint64(number := mix64_int(seed, 0x67656E, *what))
+    if each is not None:  # the last step of `mix64_int`
+        base = mix64(each.astype(np.uint64) ^ np.uint64((number + GOLDEN) % (1 << 64)))
+        index = index[:, None]
+    return mix64(mix64(index.astype(np.uint64) * np.uint64(GOLDEN) + base) ^ base)
 
 
-def draw(seed: int, what: tuple[int, ...], index: np.ndarray) -> np.ndarray:
-    """Return one uniform number between 0 and 1 per index for the draw ``what``."""
-    return uniforms(hashes(seed, what, index))
+def draw(seed: int, what: tuple[int, ...], index: np.ndarray,
+         each: np.ndarray | None = None) -> np.ndarray:
+    """Return uniform numbers between 0 and 1 instead of the hashes of :func:`hashes`."""
+    return uniforms(hashes(seed, what, index, each))
 
 
 def scramble(rank: np.ndarray, table: int, size: int, seed: int) -> np.ndarray:

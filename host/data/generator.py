@@ -83,16 +83,15 @@ def _chunk(model: Model, index: np.ndarray, seed: int, profile: GeneratorProfile
                 choices * draw(seed, (_LENGTH, table), column.index)).astype(np.int32)
         else:
             lengths[:, table] = most
-        first = None
-        for nth in range(most):
-            rows[:, place] = found = rule(column, nth, first)
-            there[:, place] = nth < lengths[:, table]
-            if weights is not None and table in model.weighted_tables:
-                weights[:, place] = 2 * draw(seed, (_KEY_WEIGHT, table, nth), column.index)
-            if first is None:
-                first = found
-                logit += there[:, place] * (draw(seed, (_WEIGHT, table), found) - 0.5)
-            place += 1
+        if not most:
+            continue
+        here = slice(place, place + most)
+        place += most
+        rows[:, here] = found = rule(column, most)
+        there[:, here] = np.arange(most) < lengths[:, table, None]
+        if weights is not None and table in model.weighted_tables:
+            weights[:, here] = 2 * draw(seed, (_KEY_WEIGHT, table), column.index, np.arange(most))
+        logit += (lengths[:, table] > 0) * (draw(seed, (_WEIGHT, table), found[:, 0]) - 0.5)
     # The sum of 26 weights of standard deviation 0.29 has a standard deviation of about 1.5.
     logit *= 5.0 / np.sqrt(model.tables)
 

@@ -108,21 +108,22 @@ class Column:
                                   draw(self.seed, (OWN, *what), self.index),
                                   draw(self.seed, (VALUE, *what), self.entity)))
 
-    def drawn(self, nth: int) -> np.ndarray:
-        """Return key ``nth`` of each bag, drawn alone from the popularity of the table."""
-        return self._row(draw(self.seed, (FURTHER, self.table, nth), self.index))
+    def drawn(self, further: np.ndarray) -> np.ndarray:
+        """Return the keys ``further`` of each bag, drawn alone from the popularity of the table."""
+        return self._row(draw(self.seed, (FURTHER, self.table), self.index, further))
 
-    def following(self, nth: int, first: np.ndarray) -> np.ndarray:
-        """Return key ``nth`` of each bag as a function of the ``first``, uniform over the table."""
-        found = hashes(self.seed, (FURTHER, self.table, nth), first) % np.uint64(self.size)
+    def following(self, further: np.ndarray, first: np.ndarray) -> np.ndarray:
+        """Return the keys ``further`` of each bag as functions of the ``first``, uniform over the
+        table."""
+        found = hashes(self.seed, (FURTHER, self.table), first, further) % np.uint64(self.size)
         return found.astype(np.int64)
 
-    def by_uses(self, nth: int) -> np.ndarray:
-        """Return key ``nth`` of each bag, with the frequencies of `USES`."""
+    def by_uses(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the keys ``numbers`` of each bag, with the frequencies of `USES`."""
         ends, firsts, counts = _classes(self.size, self.keys)
-        u = draw(self.seed, (FURTHER, self.table, nth), self.index)
+        u = draw(self.seed, (FURTHER, self.table), self.index, numbers)
         kind = np.minimum(np.searchsorted(ends, u, side="right"), len(ends) - 1)
-        within = draw(self.seed, (OWN, self.table, nth), self.index)
+        within = draw(self.seed, (OWN, self.table), self.index, numbers)
         rank = firsts[kind] + (within * counts[kind]).astype(np.int64)
         return scramble(rank, self.table, self.size, self.seed)
 
@@ -142,24 +143,27 @@ class Column:
         return scramble(np.where(u < missing, 0, rank), self.table, self.size, self.seed)
 
 
-Rule = Callable[[Column, int, np.ndarray | None], np.ndarray]
-"""Return key ``nth`` of each bag of a column, given the first keys from ``nth`` 1 on."""
+Rule = Callable[[Column, int], np.ndarray]
+"""Return the first keys of each bag of a column, as many as its longest bag: int64 ``[samples,
+keys]``."""
 
 
-def _first_key(column: Column, nth: int, first: np.ndarray | None) -> np.ndarray:
-    return column.click(0) if first is None else column.following(nth, first)
+def _clicks(column: Column, most: int) -> np.ndarray:
+    return np.stack([column.click(nth) for nth in range(most)], axis=1)
 
 
-def _drawn(column: Column, nth: int, first: np.ndarray | None) -> np.ndarray:
-    return column.click(0) if first is None else column.drawn(nth)
+def _first_key(column: Column, most: int) -> np.ndarray:
+    first = column.click(0)
+    return np.column_stack((first, column.following(np.arange(1, most), first)))
+
+
+def _drawn(column: Column, most: int) -> np.ndarray:
+    return np.column_stack((column.click(0), column.drawn(np.arange(1, most))))
 
 
 RULES: dict[str, Rule] = {
-    "clicks": lambda column, nth, first: column.click(nth),
-    "first_key": _first_key,
-    "drawn": _drawn,
-    "histogram": lambda column, nth, first: column.by_uses(nth),
-}
+    "clicks": _clicks, "first_key": _first_key, "drawn": _drawn,
+    "histogram": lambda column, most: column.by_uses(np.arange(most))}
 """Rules by name."""
 
 

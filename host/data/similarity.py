@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from host.data.key_counts import KeyCounts, Skew
+from host.distinct import distinct
 from host.samples import Samples
 
 __all__ = ["BatchUniques", "Skew", "skew", "uniques_per_batch"]
@@ -29,7 +30,7 @@ def uniques_per_batch(samples: Samples, batch: int) -> np.ndarray:
         raise ValueError(f"batch must be at least 1, not {batch!r}")
     keys = samples.keys
     bounds = np.append(samples.key_offsets[:-1:batch], len(keys))
-    return np.array([len(np.unique(keys[first:last])) for first, last in pairwise(bounds)],
+    return np.array([len(distinct(keys[first:last])) for first, last in pairwise(bounds)],
                     np.int64)
 
 

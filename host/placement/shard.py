@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from host.distinct import distinct
 from host.model import Model
 from host.placement.deal import Rule, given_owners
 from host.samples import KEY_ROW_BITS, Samples
@@ -315,5 +316,5 @@ def foreign_keys(plan: ShardPlan, samples: Samples, shares: Sequence[int]) -> in
         share = samples.slice(first, last)
         foreign = looked_up[share.tables] & (
             plan.owner_of(share.tables, share.rows, node) != node)
-        found += len(np.unique(share.keys[foreign]))
+        found += len(distinct(share.keys[foreign]))
     return found

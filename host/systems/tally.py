@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from host.batching.repeats import repeated_bags
+from host.distinct import distinct_of_sorted
 from host.placement.shard import OWNER_BITS, key_hash
 from host.samples import KEY_ROW_BITS, Samples, share_sizes
 
@@ -74,20 +75,13 @@ class Tally:
             found = _bags(share, owner, owners, np.ones_like(new))
             news = _bags(share, owner, owners, new) if some else found
             keys.sort()
-            every.append(_distinct(keys))
+            every.append(distinct_of_sorted(keys))
             rows.append((*found, _by_table(every[-1], owners, tables), *news))
         merged = np.concatenate(every)
         merged.sort(kind="stable")  # merges the sorted keys of the shares
-        unique = _by_table(_distinct(merged), owners, tables)
+        unique = _by_table(distinct_of_sorted(merged), owners, tables)
         keys, bags, distinct, new_keys, new_bags = (np.array(each) for each in zip(*rows))
         return Counts(keys, bags, distinct, unique, new_keys, new_bags)
-
-
-def _distinct(keys: np.ndarray) -> np.ndarray:
-    """Return the distinct of sorted keys."""
-    first = np.ones(len(keys), bool)
-    np.not_equal(keys[1:], keys[:-1], out=first[1:])
-    return keys[first]
 
 
 def _owner(keys: np.ndarray, owners: int) -> np.ndarray | None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from gen.base.settings import overridden, setting_name
 from host.batching.repeats import repeated_bags
+from host.distinct import distinct
 from host.model import Model
 from host.once import once
 from host.placement.shard import ShardPlan
@@ -378,9 +379,9 @@ def reaching(trace: Trace, plan: ShardPlan) -> dict[str, float]:
         requester, owner, keys = requester[looked_up], owner[looked_up], keys[looked_up]
         owned.append(keys)
         for node in range(nodes):
-            foreign[node].append(np.unique(keys[(requester == node) & (owner != node)]))
-    return {"local_cache": len(np.unique(np.concatenate(owned))) / nodes,
-            "remote_cache": sum(len(np.unique(np.concatenate(found)))
+            foreign[node].append(distinct(keys[(requester == node) & (owner != node)]))
+    return {"local_cache": len(distinct(np.concatenate(owned))) / nodes,
+            "remote_cache": sum(len(distinct(np.concatenate(found)))
                                 for found in foreign) / nodes}
 
 

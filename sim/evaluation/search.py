@@ -119,7 +119,7 @@ class Site:
         measured = self.trace.measured
         return forming_of(
             self.point.workload.batching,
-            sum(len(batch.samples.keys) for batch in measured) / len(measured),
+            sum(len(batch.samples.rows) for batch in measured) / len(measured),
             self.devices.cpu.cpu, self.point.cluster.endpoints)
 
     @property

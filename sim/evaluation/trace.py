@@ -218,7 +218,7 @@ def busy_trace(trace: Trace, least: int = LEAST_BUSY) -> tuple[Trace, int]:
         return trace, 1
     found = trace
     if not trace.only:
-        keys = sum(len(batch.samples.keys) for batch in trace.batches) // len(trace.batches)
+        keys = sum(len(batch.samples.rows) for batch in trace.batches) // len(trace.batches)
         settled = max(1, min(_SETTLED * in_flight, _SETTLED_KEYS // max(1, keys)))
         found = trace_of(replace(trace.of, warmup=max(trace.warmup, settled),
                                  measured=measured + in_flight))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from host.distinct import distinct
 from host.dlrm.embedding import EmbeddingTables
 from host.dlrm.row_store import RowStore
 from host.placement.shard import ShardPlan
@@ -44,7 +45,7 @@ class Comparison:
         written: ascending keys of the rows that each node wrote in the step.
         """
         self.reference.update(samples, gradients)
-        keys = np.unique(samples.keys)
+        keys = distinct(samples.keys)
         owners = self._plan.owner_of(keys >> KEY_ROW_BITS, keys & (1 << KEY_ROW_BITS) - 1)
         for node, store in enumerate(self._stores):
             own = keys[owners == node]

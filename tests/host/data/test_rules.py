@@ -32,6 +32,14 @@ def test_samples_do_not_depend_on_chunks(rule):
     assert whole.rows.min() >= 0 and whole.rows.max() < 1_000_000
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_a_table_without_keys_leaves_the_others_unchanged(rule):
+    model = replace(_model(rule), bags=((4, 4), (0, 0)))
+    found, other = (concatenate(generate(each, 50, 7)) for each in (model, _model(rule)))
+    assert found.bag_lengths.tolist() == [[4, 0]] * 50
+    assert np.array_equal(found.rows, other.rows[other.tables == 0])
+
+
 def test_equal_first_keys_have_equal_bags_and_the_further_keys_are_uniform():
     samples = concatenate(generate(_model("first_key"), 20_000, 1))
     bags = _bags(samples, 0)
