@@ -317,6 +317,7 @@ class EnSearch(Search):
                      if each.pace_us not in BAG_PACES or each.pool != POOLS[0]
                      or "pace_us" in self.fixed]
             found = [each for each in found if self._fits(each)] or found
+            found = [each for each in found if self._reads(each)] or found
             if not any(map(self._sees, found)):
                 check_seen(site, found[0])
             self._every = [each for each in found if self._sees(each)]
@@ -425,6 +426,14 @@ class EnSearch(Search):
         """Return the delivery of each mini-batch."""
         return self._delivered(tuning.copied_rows, self._tables(tuning), tuning.bags_once,
                                reads_own(self.site.point, tuning))
+
+    def _reads(self, tuning: EnTuning) -> bool:
+        """Return False for NICs that would read rows and have none to read: all of their tables
+        pool at the owner, where GPUs read the rows, in the same way without this option."""
+        if not tuning.reads or self.site.training:
+            return True
+        served = sum(rows > tuning.copied_rows for rows in self.site.trace.model.rows)
+        return len(self._tables(tuning)) < served
 
     def _sees(self, tuning: EnTuning) -> bool:
         """Return whether NICs see all rows that they read."""

@@ -171,6 +171,12 @@ def _promising(site: Site, built: Built, others: Sequence[Site]) -> list[Site]:
             return []
         chosen = tuple(getattr(built.tuning, name, value) for name, value in (
             ("copied_rows", 0), ("pool", POOLS[0]), ("bags_once", False), ("update", UPDATES[0])))
+        copied = chosen[0] or None
+        own = plan_of(site.point, site.nic_trace, copied)
+        others = [each for each in others
+                  if plan_of(each.point, each.nic_trace, copied).tables != own.tables]
+        if not others:
+            return []
         us = [nic_us(each, *chosen) for each in others]
         least = min(us)
         pooled = owner_tables(site.point, site.nic_trace, chosen[1], chosen[0], *chosen[2:])
