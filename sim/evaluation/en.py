@@ -313,9 +313,11 @@ class EnSearch(Search):
         """Return the options that EN may choose from at this site."""
         if not self._every:
             site = self.site
+            # A pace that is no longer than a call is none.
+            call = site.devices.software.launch_call_us
             found = [each for each in every(EnTuning(**self.fixed), self.variants, site.training)
-                     if each.pace_us not in BAG_PACES or each.pool != POOLS[0]
-                     or "pace_us" in self.fixed]
+                     if "pace_us" in self.fixed or (not 0 < each.pace_us <= call and (
+                         each.pace_us not in BAG_PACES or each.pool != POOLS[0]))]
             found = [each for each in found if self._fits(each)] or found
             found = [each for each in found if self._reads(each)] or found
             if not any(map(self._sees, found)):
@@ -335,11 +337,13 @@ class EnSearch(Search):
 
     def near(self, option: EnTuning, changes: int = 1) -> Sequence[EnTuning]:
         """Return the option, and options that differ from it in one alternative, or by the next set
-        of copied tables."""
-        rows = sorted({each.copied_rows for each in self.options()})
+        of copied tables, or by one of the next two paces."""
+        rows, paces = (sorted({getattr(each, name) for each in self.options()})
+                       for name in ("copied_rows", "pace_us"))
         allowed = {replace(each, patient=option.patient) for each in self.options()}
         return [each for each in super().near(option, changes) if each in allowed and abs(
-            rows.index(each.copied_rows) - rows.index(option.copied_rows)) <= 1]
+            rows.index(each.copied_rows) - rows.index(option.copied_rows)) <= 1 and abs(
+                paces.index(each.pace_us) - paces.index(option.pace_us)) <= 2]
 
     def ways(self, option: EnTuning, few: bool = False) -> list[list[Step]]:
         """Return the steps for each all-reduce of the MLPs' gradients."""
