@@ -10,6 +10,7 @@ from host.dlrm.exact_keys import sums_by_key
 from host.dlrm.float32 import means
 from host.dlrm.optimizer import Optimizer
 from host.dlrm.row_store import RowStore
+from host.dlrm.weighted import rows_once, sent_gradients, weighted_of
 from host.model import Model
 from host.samples import Samples, share_sizes
 
@@ -20,18 +21,25 @@ PARTIALS = ("exact", "rounded")
 """Forms of a node's gradient sum of a row before it is added to the sums of other nodes."""
 
 
-def key_gradients(samples: Samples, gradients: np.ndarray, pooling: str) -> np.ndarray:
+def key_gradients(samples: Samples, gradients: np.ndarray, pooling: str,
+                  weighted: np.ndarray | None = None) -> np.ndarray:
     """Return the gradient of each key, float32 ``[k, d]``, from gradients of bags ``[n, tables,
     d]``.
 
     Each key of a bag has the gradient of the bag. For ``pooling`` ``mean``, it is divided, once per
     bag, by float32 of the bag's length. A repeated key in a bag has the gradient repeatedly.
+
+    ``weighted``: whether the bags of each table have weights, bool ``[tables]``, None without: a
+    key's gradient is then the product with its weight, see
+    :func:`host.dlrm.weighted.sent_gradients`.
     """
     shape = (*samples.bag_lengths.shape, gradients.shape[-1])
     if gradients.shape != shape:
         raise ValueError(f"gradients must have shape {shape!r}, not {gradients.shape!r}")
     lengths = samples.bag_lengths.reshape(-1)
     bags = gradients.reshape(len(lengths), shape[-1])
+    if weighted is not None:
+        _, lengths, bags = sent_gradients(samples, gradients, weighted)
     if pooling == "mean":
         bags = means(bags, lengths)
     return np.repeat(bags, lengths, axis=0)
@@ -121,25 +129,31 @@ class EmbeddingTables:
         if first is not None and model.nic_pooling == "mean":
             raise ValueError("pooling must be sum, or left to hosts, where gradients of repeated "
                              "bags are added, not 'mean': use Model.with_host_means")
+        if model.weighted_tables and model.nic_pooling == "mean":
+            raise ValueError("pooling must be sum, or left to hosts, for weighted bags, not "
+                             "'mean': use Model.with_host_means")
         self.optimizer = optimizer or Optimizer()
         self.nodes = nodes
         self.partials = partials
         self.in_order = in_order
         self.first = first
         self.rows = RowStore(model, seed)
+        self._weighted = weighted_of(model)
 
     def pooled(self, samples: Samples) -> np.ndarray:
         """Return the pooled vectors of every bag: float32 ``[n, tables, d]``."""
         vectors, _ = self.rows.read(samples.keys)
-        pooled = pool(vectors, samples.bag_lengths.reshape(-1), self.rows.model.nic_pooling)
+        pooled = pool(vectors, samples.bag_lengths.reshape(-1), self.rows.model.nic_pooling,
+                      samples.weights, np.tile(self._weighted, len(samples)))
         return pooled.reshape(*samples.bag_lengths.shape, -1)
 
     def update(self, samples: Samples, gradients: np.ndarray) -> None:
         """Update every row of the mini-batch with the gradients of its bags ``[n, tables, d]``."""
         if self.first is not None:
             samples, gradients = added_repeats(samples, gradients, self.first(samples))
+        samples = rows_once(samples, self._weighted)
         keys, sums = row_gradients(
-            samples, key_gradients(samples, gradients, self.rows.model.nic_pooling), self.nodes,
-            self.partials, self.in_order)
+            samples, key_gradients(samples, gradients, self.rows.model.nic_pooling,
+                                   self._weighted), self.nodes, self.partials, self.in_order)
         vectors, states = self.rows.read(keys)
         self.rows.write(keys, *self.optimizer.apply(vectors, states, sums))

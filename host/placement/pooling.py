@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from host.batching.repeats import REPEATS, sent_bags
+from host.distinct import distinct
 from host.placement.lru import LruCaches
 from host.placement.reduction import reduction
 from host.placement.shard import Placement, ShardPlan, key_hash
@@ -31,7 +32,7 @@ from rtl.formats import (
 )
 
 __all__ = ["ForeignBags", "PoolBytes", "Wire", "bag_bound", "choose_pools", "most_keys",
-           "pool_obstacles"]
+           "pool_obstacles", "sent_one_by_one"]
 
 _WORD, _TAG = RECORD_BITS // 8, TAG_BITS // 8
 _KEY_BITS = KEY_ROW_BITS + TABLE_BITS
@@ -118,14 +119,17 @@ class PoolBytes:
 
     @classmethod
     def of(cls, wire: Wire, bags: np.ndarray, words: np.ndarray, missed_rows: np.ndarray,
-           partials: np.ndarray | None = None) -> "PoolBytes":
+           partials: np.ndarray | None = None,
+           sent: tuple[np.ndarray, np.ndarray] | None = None) -> "PoolBytes":
         """Return the bytes of tables with foreign ``bags`` of ``words`` words; ``partials``: see
-        `ForeignBags`, None in inference."""
+        `ForeignBags`, None in inference. ``sent``: bags with gradients and their words, None for
+        ``bags`` and ``words``; see :func:`sent_one_by_one`."""
         none = np.zeros_like(bags)
         return cls(missed_rows, wire.requester_bytes(missed_rows), wire.owner_bytes(bags, words),
                    wire.header_bytes(missed_rows, missed_rows), wire.header_bytes(bags, words),
                    *((none, none) if partials is None else
-                     (wire.partial_bytes(partials), wire.gradient_bytes(bags, words))))
+                     (wire.partial_bytes(partials),
+                      wire.gradient_bytes(*(sent or (bags, words))))))
 
     @property
     def at_requester(self) -> np.ndarray:
@@ -215,10 +219,8 @@ class ForeignBags:
             requester[foreign] * tables + batch.tables[foreign],
             minlength=nodes * tables).reshape(nodes, tables)
         node, key = requester[foreign].astype(np.uint8), batch.keys[foreign]
-        # Sorting is several times faster than numpy.unique.
-        every = np.sort(node.astype(np.int64) << _KEY_BITS | key)
-        distinct = every[np.diff(every, prepend=-1) > 0]
-        self.rows += np.bincount(_table(distinct), minlength=tables)
+        every = distinct(node.astype(np.int64) << _KEY_BITS | key)
+        self.rows += np.bincount(_table(every), minlength=tables)
         self._held.append((node, key))
         if self._reducer is not None and self.partials is not None:
             self.partials += reduction(batch, self.plan, self._reducer).foreign
@@ -271,7 +273,20 @@ class ForeignBags:
         if owner.any():
             every = self.missed_rows(np.ones(len(owner), bool), sets, ways)
             missed = np.where(owner, every, missed)
-        return PoolBytes.of(wire, self.bags, self.words, missed, self.partials)
+        return PoolBytes.of(wire, self.bags, self.words, missed, self.partials, self.sent)
+
+    @property
+    def sent(self) -> tuple[np.ndarray, np.ndarray]:
+        """Foreign bags with gradients, and their words, if all tables pool at their owner: int64
+        ``[tables]`` each."""
+        return sent_one_by_one(self.plan, self.bags, self.words, self.keys)
+
+
+def sent_one_by_one(plan: ShardPlan, bags: np.ndarray, words: np.ndarray,
+                    keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bags with gradients of each table, and their words: each of the ``keys`` of a
+    weighted table is sent as a bag of a head and a row."""
+    return np.where(plan.weighted, keys, bags), np.where(plan.weighted, 2 * keys, words)
 
 
 def _table(keys: np.ndarray) -> np.ndarray:
@@ -297,7 +312,8 @@ def choose_pools(foreign: ForeignBags, wire: Wire, obstacles: Sequence[str | Non
     owner = np.zeros(len(free), bool) if needed is None else needed & free
     while True:
         missed = foreign.missed_rows(~owner, sets, ways)
-        costs = PoolBytes.of(wire, foreign.bags, foreign.words, missed, foreign.partials)
+        costs = PoolBytes.of(wire, foreign.bags, foreign.words, missed, foreign.partials,
+                             foreign.sent)
         moved = free & ~owner & (costs.at_owner < costs.at_requester)
         if not moved.any():
             return [PoolPlace.OWNER if place else PoolPlace.REQUESTER for place in owner]

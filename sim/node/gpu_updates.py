@@ -8,6 +8,7 @@ import numpy as np
 from host.dlrm.embedding import sums_in_order
 from host.dlrm.float32 import means
 from host.dlrm.optimizer import Optimizer
+from host.dlrm.weighted import sent_gradients, weighted_of
 from host.placement.shard import ShardPlan
 from host.samples import KEY_ROW_BITS, Samples, segment_indices
 from host.timing.gpu import Gather, GpuLookups, GpuProfile, LaunchThread
@@ -25,7 +26,8 @@ class GpuUpdates:
 
     A kernel runs per step. It begins when the NIC has told the number of bags of other nodes
     (END), all of them have arrived, and the gradients of the node's own bags are known. Each key
-    of a bag has the gradient of the bag; a mean divides it by the number of keys. The sum of a row
+    of a bag has the gradient of the bag; a mean divides it by the number of keys. The keys of a
+    weighted bag arrive one by one, multiplied by their weights. The sum of a row
     adds in the order of the global mini-batch, in float32
     (:func:`host.dlrm.embedding.sums_in_order`). Nodes have contiguous shares, so this is the order
     of node, sample and slot.
@@ -44,15 +46,17 @@ class GpuUpdates:
     awake: function from the time at which a kernel would end to the time at which it ends; infinite
         for never.
 
-    Members: ``bags``, bags with gradients of other nodes, ``keys`` updated, ``launches``.
+    Members: ``mine``, whether GPUs update each table, bool ``[tables]``; ``bags``, bags with
+    gradients of other nodes, ``keys`` updated, ``launches``.
     """
 
     def __init__(self, node: int, memory: GpuMemory, plan: ShardPlan, tables: Sequence[int],
                  optimizer: Optimizer, gpu: GpuProfile, thread: LaunchThread | None,
                  events: EventQueue, awake: Callable[[float], float]):
         self._node, self._memory, self._plan, self._optimizer = node, memory, plan, optimizer
-        self._mine = np.isin(np.arange(len(plan.tables)), tables)
-        self._own = plan.own_pooled(node) & self._mine
+        self.mine = np.isin(np.arange(len(plan.tables)), tables)
+        self._own = plan.own_pooled(node) & self.mine
+        self._weighted = weighted_of(memory.store.model)
         self._events, self._awake = events, awake
         self._kernels: GpuLookups[int] = GpuLookups(gpu, 4 * memory.store.model.width, thread)
         if thread:
@@ -76,7 +80,7 @@ class GpuUpdates:
 
     def takes(self, tables: np.ndarray) -> np.ndarray:
         """Return whether the rows of each of ``tables`` are updated by GPUs: bool."""
-        return self._mine[tables]
+        return self.mine[tables]
 
     def share(self, samples: Samples, gradients: np.ndarray, step: int,
               ) -> tuple[Samples, np.ndarray, BagGradients]:
@@ -85,22 +89,22 @@ class GpuUpdates:
         """
         self._step = step
         own, others = (self._of(samples, gradients, tables)
-                       for tables in (self._own, self._mine & ~self._own))
+                       for tables in (self._own, self.mine & ~self._own))
         self._parts.append(own)
-        return samples.of_tables(~self._mine), gradients[:, ~self._mine], others
+        return samples.of_tables(~self.mine), gradients[:, ~self.mine], others
 
     def _of(self, samples: Samples, gradients: np.ndarray, tables: np.ndarray) -> BagGradients:
         """Return the bags of ``samples`` in ``tables``, except empty bags, with their gradients."""
         held = samples.of_tables(tables)
-        lengths = held.bag_lengths.reshape(-1).astype(np.int64)
+        bags, lengths, vectors = sent_gradients(held, gradients[:, tables],
+                                                self._weighted[tables])
         full = lengths > 0
-        numbers = held.tables[held.bag_offsets[:-1][full]].astype(np.int64)
-        landings = np.repeat(np.arange(len(samples)), int(tables.sum()))[full]
+        landings, place = np.divmod(bags[full], max(1, int(tables.sum())))
+        numbers = np.flatnonzero(tables)[place]
         return BagGradients(
             BagList(numbers, lengths[full], held.rows.astype(np.int64), landings,
                     self._plan.owner_pooled[numbers] > NARROW_ROWS),
-            np.full(int(full.sum()), self._node),
-            gradients[:, tables].reshape(-1, gradients.shape[-1])[full])
+            np.full(int(full.sum()), self._node), vectors[full])
 
     def begin(self, now: float) -> None:
         """Begin: the gradients of own bags are in GPU memory."""

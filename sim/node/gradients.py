@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from host.dlrm.weighted import sent_gradients, weighted_of
 from host.samples import Samples
 from host.timing.gpu import LaunchThread
 from host.wire.bag_gradients import BagGradients, gradient_bag_packets
@@ -118,16 +119,19 @@ class TrainingHost:
                   others: Iterable[np.ndarray] = ()) -> None:
         """Send the gradients ``[n, tables, d]`` of this node's ``share`` of the step at ``time``.
 
-        ``others``: packets sent before them, possibly invalid ones. A packet longer than the NIC
-        accepts never returns its credit.
+        A weighted bag has each row once. ``others``: packets sent before them, possibly invalid
+        ones. A packet longer than the NIC accepts never returns its credit.
         """
         bags: list[np.ndarray] = []
         if self.updates is not None:
             share, gradients, foreign = self.updates.share(share, gradients, self.step)
             bags = gradient_bag_packets(foreign, node=self._node, step=self.step,
                                         payload_beats=self._payload_beats)
-        self.bags(share.tables, share.rows, share.bag_lengths.reshape(-1),
-                  gradients.reshape(-1, gradients.shape[-1]), time, (*others, *bags))
+        weighted = weighted_of(self.memory.store.model)
+        if self.updates is not None:
+            weighted = weighted[~self.updates.mine]
+        _, lengths, vectors = sent_gradients(share, gradients, weighted)
+        self.bags(share.tables, share.rows, lengths, vectors, time, (*others, *bags))
 
     def bags(self, tables: np.ndarray, rows: np.ndarray, lengths: np.ndarray,
              gradients: np.ndarray, time: float, others: Iterable[np.ndarray] = ()) -> None:

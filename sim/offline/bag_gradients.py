@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from host.dlrm.weighted import rows_once
 from host.placement.shard import ShardPlan
 from host.samples import Samples, share_sizes
 from host.timing.network import NetworkProfile
@@ -42,15 +43,20 @@ class BagTraffic:
            width: int) -> BagTraffic:
         """Return the traffic of a mini-batch of vectors of ``width`` values under ``plan``."""
         nodes, packing = plan.nodes, Packing(config, runtime, plan.nodes, width)
+        samples = rows_once(samples, plan.weighted)
         shares = np.array(share_sizes(len(samples), nodes))
         holder = np.repeat(np.arange(nodes), shares)
         owners = np.array([table.owner for table in plan.tables])
         lengths = samples.bag_lengths.astype(np.int64)
         sample, table = np.nonzero((plan.owner_pooled > 0) & (lengths > 0)
                                    & (owners != holder[:, None]))
+        each, weighted = lengths[sample, table], plan.weighted[table]
+        # The keys of a weighted bag travel one by one.
+        sample, table, each = (np.repeat(value, np.where(weighted, each, 1)) for value in (
+            sample, table, np.where(weighted, 1, each)))
         requester, owner = holder[sample], owners[table]
         words = width // 2 + 1 + words_of(
-            lengths[sample, table], (plan.owner_pooled[table] > NARROW_ROWS).astype(np.int64), 0)
+            each, (plan.owner_pooled[table] > NARROW_ROWS).astype(np.int64), 0)
         bags, packets, beats = (np.zeros((nodes, nodes), np.int64) for _ in range(3))
         segments = np.zeros((nodes, nodes))
         to_nic, lists = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from host.placement.lru import LruCaches
-from host.placement.pooling import ForeignBags, PoolBytes, Wire
+from host.placement.pooling import ForeignBags, PoolBytes, Wire, sent_one_by_one
 from host.placement.shard import ShardPlan
 from host.samples import Samples
 from rtl.config import NicConfig
@@ -51,7 +51,8 @@ class PoolTally:
         obstacles: :func:`host.placement.pooling.pool_obstacles`.
         """
         bags, keys, rows, words, missed, partials = self._sums
-        costs = PoolBytes.of(wire, bags, words, missed, partials if self._reducer else None)
+        costs = PoolBytes.of(wire, bags, words, missed, partials if self._reducer else None,
+                             sent_one_by_one(self._plan, bags, words, keys))
         found = []
         for number, (table, obstacle) in enumerate(zip(self._plan.tables, obstacles)):
             saved = 1 - int(missed[number]) / int(keys[number]) if keys[number] else None

@@ -61,11 +61,9 @@ def epoch_batches(options: TrainOptions, source: SampleSource, config: NicConfig
 def _check_gradients(batch: MiniBatch, model: Model, config: NicConfig,
                      in_order: Sequence[int]) -> None:
     """Raise ``ValueError`` if a bag of a table in ``in_order`` does not fit a packet with its
-    gradient."""
-    if in_order and batch.samples.weights is not None:
-        raise ValueError("update must be nic for weighted bags, not 'gpu'")
+    gradient. The keys of weighted bags travel one by one."""
     left = config.bag_words - 1 - model.width // 2
-    for table in in_order:
+    for table in set(in_order) - set(model.weighted_tables):
         keys = int(batch.samples.bag_lengths[:, table].max(initial=0))
         most = max(0, left) * (1 if model.rows[table] > NARROW_ROWS else 2)
         if keys > most:

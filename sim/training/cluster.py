@@ -10,6 +10,7 @@ from host.batching.repeats import REPEATS, first_bags
 from host.dlrm.embedding import EmbeddingTables
 from host.dlrm.optimizer import Optimizer
 from host.dlrm.row_store import RowStore
+from host.dlrm.weighted import weighted_of
 from host.model import Model
 from host.placement.shard import ShardPlan
 from host.samples import KEY_ROW_BITS, Samples
@@ -66,18 +67,20 @@ def training_registers(config: NicConfig, runtime: Runtime, optimizer: Optimizer
 
 
 def first_of(workload: Workload, plan: ShardPlan | None,
-             ) -> Callable[[Samples], np.ndarray] | None:
+             model: Model) -> Callable[[Samples], np.ndarray] | None:
     """Return a function from a mini-batch to the sample whose bag stands for each bag, int64 ``[n,
     tables]``, or None if the gradients of all bags are sent. NICs find only repeats of bags that
     pool at their owner. A bag with more keys than NICs remember repeats all the same: the GPU finds
-    it by its indices."""
+    it by its indices. The gradients of weighted bags are not added: their keys travel one by one.
+    """
     if workload.repeats == REPEATS[0]:
         return None
+    added = ~weighted_of(model)
     if workload.repeats != "nic":
-        return lambda samples: first_bags(samples, workload.nodes, workload.repeats)
+        return lambda samples: first_bags(samples, workload.nodes, workload.repeats, added)
     assert plan is not None
-    pooled = plan.owner_pooled > 0
-    return lambda samples: first_bags(samples, workload.nodes, "neighbours", pooled)
+    added &= plan.owner_pooled > 0
+    return lambda samples: first_bags(samples, workload.nodes, "neighbours", added)
 
 
 def check_windows(registers: Sequence[Mapping[str, int]]) -> None:
@@ -142,7 +145,7 @@ class NicCluster:
         self.clock = Clock(DenseTime(simulation.gpu, model), RingAllReduce(
             simulation.network, workload.nodes, weight_bytes(model),
             BEAT_BYTES * config.net_payload_beats), simulation.hand_out, float(simulation.start))
-        first = first_of(workload, plan)
+        first = first_of(workload, plan, model)
         comparison = None
         if options.method.compare:
             reference = EmbeddingTables(model, workload.seed, optimizer, workload.nodes,

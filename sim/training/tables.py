@@ -9,6 +9,7 @@ import numpy as np
 from host.batching import REPEATS
 from host.dlrm.embedding import added_repeats
 from host.dlrm.row_store import RowStore
+from host.dlrm.weighted import rows_once, weighted_of
 from host.placement.shard import ShardPlan
 from host.samples import Samples
 from host.timing.all_reduce import RingAllReduce
@@ -193,6 +194,7 @@ class ClusterTables:
             self._early_step, self.next_samples = self._begin(self.next_samples), None
         sent, sums = (samples, gradients) if self._first is None else added_repeats(
             samples, gradients, self._first(samples))
+        sent = rows_once(sent, weighted_of(self._model))
         for node, time in zip(nodes, self.clock.gradients(step)):
             share = slice(step.shares[node.number], step.shares[node.number + 1])
             node.training.gradients(

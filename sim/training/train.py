@@ -20,7 +20,7 @@ from sim.files.outputs import LiveJson
 from sim.files.stop import never
 from sim.job.inputs import SampleSource, batcher_of
 from sim.job.memory import check_memory
-from sim.job.pools import with_pools
+from sim.job.pools import check_weights, with_pools
 from sim.job.settings import Runtime, apply_settings
 from sim.job.workload import Workload
 from sim.nic.ports import Observer
@@ -76,12 +76,9 @@ class Training:
         self.config, self.runtime = _settings(workload)
         source = SampleSource.of(workload)
         self.runtime, self.model = self.runtime.with_model(source.model)
-        if workload.repeats != REPEATS[0]:
+        if workload.repeats != REPEATS[0] or self.model.weighted_tables:
             self.model = self.model.with_host_means()
         self._source = source.with_model(self.model)
-        if self.model.weighted_tables:
-            raise ValueError(f"weighted of table {self.model.weighted_tables[0]} must be false in "
-                             f"training, not true: NICs do not weight gradients")
         if self.model.padding and optimizer.name != "sgd":
             raise ValueError(f"optimizer must be sgd for padded vectors, not "
                              f"{optimizer.name!r}: a NIC averages squares over the padding too")
@@ -127,6 +124,7 @@ class Training:
                                       self.runtime, self._source.measured(),
                                       gradients=self.options.learning.update == UPDATES[0])
         if on_nics:
+            check_weights(plan, self.runtime.deliver)
             check_memory(workload, self.model, self._source.gpu_plan(),
                          self.options.learning.optimizer,
                          self.runtime.stored_dimensions(self.model))
@@ -144,7 +142,7 @@ class Training:
         workload = self.options.run.workload
         tables = EmbeddingTables(self.model, workload.seed, self.options.learning.rule,
                                  workload.nodes, self.runtime.partials, self.in_order,
-                                 first_of(workload, self.plan))
+                                 first_of(workload, self.plan, self.model))
         tables.rows = rows
         return tables
 

@@ -352,13 +352,13 @@ class FakeNics(NicCluster):
         for node, dealt in zip(cluster.nodes, split_rows(rows, cluster.plan)):
             node.store.write(*dealt.written())
         reference = EmbeddingTables(model, workload.seed, optimizer, workload.nodes,
-                                    runtime.partials, first=first_of(workload, plan))
+                                    runtime.partials, first=first_of(workload, plan, model))
         reference.rows = rows
         self.clock = Clock(DenseTime(GPU, model), RingAllReduce(
             Network(NETWORK, workload.nodes), workload.nodes, 1000), 50.0, 10.0)
         self.tables = ClusterTables(cluster, self.clock, Comparison(
             reference, [node.store for node in cluster.nodes], cluster.plan),
-            repeats=workload.host_repeats, first=first_of(workload, plan))
+            repeats=workload.host_repeats, first=first_of(workload, plan, model))
 
     def hardware(self, wall, ended, stuck):
         return {}

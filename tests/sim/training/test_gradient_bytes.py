@@ -67,6 +67,7 @@ def charged(training: Training) -> tuple[list[BagTraffic], dict[str, float]]:
 
 
 @pytest.mark.thorough
+@pytest.mark.few(4)
 @pytest.mark.parametrize("update", ["gpu", "nic"])
 @pytest.mark.parametrize("pool", ["owner", "some"])
 @pytest.mark.parametrize("repeats", ["send", "neighbours"])
