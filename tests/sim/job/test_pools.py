@@ -373,7 +373,7 @@ def test_other_commands_reject_weights(tmp_path):
                                          "files have no weights of keys"):
         SampleSource.of(Workload(model=model, data=(str(tmp_path / "trace.txt"),),
                                  format="trace"))
-    with pytest.raises(ValueError, match="weighted of table 2 must be false in training"):
+    with pytest.raises(ValueError, match="table 2 has weights, so it must pool at its owner"):
         Training(TrainOptions.of(config="tiny", model=model, samples=8, mini_batch=8))
     with pytest.raises(ValueError, match="weighted of table 2 must be false in comparisons"):
         trace_of(Point.named("bl-tuned", {"dataset": model, "samples": 8}).workload)
