@@ -30,8 +30,8 @@ class Popularity:
 
 def hashes(seed: int, what: tuple[int, ...], index: np.ndarray,
            each: np.ndarray | None = None) -> np.ndarray:
-    """Return one 64-bit hash per index for the draw ``what``; with ``each``, for the draws
-    ``(*what, n)`` of each of its numbers n, ``[index, each]``."""
+    """Return a 64-bit hash of each index for the draw ``what``. With ``each``, return hashes for
+    the draws ``(*what, n)`` of its numbers n: ``[index, each]``."""
     base = np.uint64(number := mix64_int(seed, 0x67656E, *what))
     if each is not None:  # the last step of `mix64_int`
         base = mix64(each.astype(np.uint64) ^ np.uint64((number + GOLDEN) % (1 << 64)))

@@ -14,7 +14,7 @@ from host.hashing import mix64_int
 from host.model import Model
 from host.samples import Samples
 
-__all__ = ["Dlrm", "divided", "pool", "pooled_reference", "sigmoid"]
+__all__ = ["Dlrm", "divided", "pool", "pooled_reference", "sigmoid", "weighted_of"]
 
 _BLOCK_KEYS = 1 << 16
 
@@ -74,11 +74,15 @@ def divided(model: Model, vectors: np.ndarray, lengths: np.ndarray) -> np.ndarra
     return result
 
 
+def weighted_of(model: Model) -> np.ndarray:
+    """Return whether the bags of each table have weights: bool ``[tables]``."""
+    return np.isin(np.arange(model.tables), model.weighted_tables)
+
+
 def pooled_reference(samples: Samples, model: Model, seed: int) -> np.ndarray:
     """Return the pooled vectors of every bag as NICs send them: float32 ``[n, tables, width]``."""
     n, dimension = len(samples), model.width
-    weights, weighted = samples.weights, np.zeros(model.tables, bool)
-    weighted[list(model.weighted_tables)] = True
+    weights, weighted = samples.weights, weighted_of(model)
     result = np.empty((n, model.tables, dimension), np.float32)
     offsets = samples.key_offsets
     first = 0

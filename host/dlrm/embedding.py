@@ -5,12 +5,12 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from host.dlrm.dlrm import pool
+from host.dlrm.dlrm import pool, weighted_of
 from host.dlrm.exact_keys import sums_by_key
 from host.dlrm.float32 import means
 from host.dlrm.optimizer import Optimizer
 from host.dlrm.row_store import RowStore
-from host.dlrm.weighted import rows_once, sent_gradients, weighted_of
+from host.dlrm.weighted import rows_once, sent_gradients
 from host.model import Model
 from host.samples import Samples, share_sizes
 

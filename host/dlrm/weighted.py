@@ -4,15 +4,9 @@ import numpy as np
 
 from host.dlrm.dlrm import pool
 from host.dlrm.float32 import canonical, quiet
-from host.model import Model
 from host.samples import Samples
 
-__all__ = ["rows_once", "sent_gradients", "weighted_of"]
-
-
-def weighted_of(model: Model) -> np.ndarray:
-    """Return whether the bags of each table have weights: bool ``[tables]``."""
-    return np.isin(np.arange(model.tables), model.weighted_tables)
+__all__ = ["rows_once", "sent_gradients"]
 
 
 def rows_once(samples: Samples, weighted: np.ndarray) -> Samples:

@@ -5,10 +5,11 @@ from math import inf
 
 import numpy as np
 
+from host.dlrm.dlrm import weighted_of
 from host.dlrm.embedding import sums_in_order
 from host.dlrm.float32 import means
 from host.dlrm.optimizer import Optimizer
-from host.dlrm.weighted import sent_gradients, weighted_of
+from host.dlrm.weighted import sent_gradients
 from host.placement.shard import ShardPlan
 from host.samples import KEY_ROW_BITS, Samples, segment_indices
 from host.timing.gpu import Gather, GpuLookups, GpuProfile, LaunchThread

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from host.dlrm.weighted import sent_gradients, weighted_of
+from host.dlrm.dlrm import weighted_of
+from host.dlrm.weighted import sent_gradients
 from host.samples import Samples
 from host.timing.gpu import LaunchThread
 from host.wire.bag_gradients import BagGradients, gradient_bag_packets

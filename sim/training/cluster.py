@@ -7,10 +7,10 @@ from math import ceil
 import numpy as np
 
 from host.batching.repeats import REPEATS, first_bags
+from host.dlrm.dlrm import weighted_of
 from host.dlrm.embedding import EmbeddingTables
 from host.dlrm.optimizer import Optimizer
 from host.dlrm.row_store import RowStore
-from host.dlrm.weighted import weighted_of
 from host.model import Model
 from host.placement.shard import ShardPlan
 from host.samples import KEY_ROW_BITS, Samples

@@ -7,9 +7,10 @@ from typing import Protocol
 import numpy as np
 
 from host.batching import REPEATS
+from host.dlrm.dlrm import weighted_of
 from host.dlrm.embedding import added_repeats
 from host.dlrm.row_store import RowStore
-from host.dlrm.weighted import rows_once, weighted_of
+from host.dlrm.weighted import rows_once
 from host.placement.shard import ShardPlan
 from host.samples import Samples
 from host.timing.all_reduce import RingAllReduce
