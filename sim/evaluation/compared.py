@@ -170,7 +170,8 @@ def formed_best(name: str, point: Point, memory: int | None = None,
     if plain.built is None or replace(plain.site, point=point).forming.interval_us >= \
             plain.interval_us:
         return plain
-    return min(plain, placed(point, memory, runs), key=lambda each: each.interval_us)
+    return min(plain, placed(point, memory, runs, plain.interval_us),
+               key=lambda each: each.interval_us)
 
 
 def row_of(name: str, point: Point, memory: int, runs: Store | None = None) -> dict:

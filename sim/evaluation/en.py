@@ -39,7 +39,7 @@ from sim.evaluation.fields import Fields, NicOptions, Options, SmartNicOptions
 from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, busy_times, nic_part
 from sim.evaluation.pooling import least_vectors, owner_tables, pooled_in_words, slots_of
-from sim.evaluation.search import Built, Choice, Search, Site, cost_of, fastest, lowest, sums
+from sim.evaluation.search import GAIN, Built, Choice, Search, Site, cost_of, fastest, lowest, sums
 from sim.evaluation.system import PARTS, System, nics_interact
 from sim.evaluation.trace import (
     Trace,
@@ -356,9 +356,12 @@ class EnSearch(Search):
     @property
     def costs(self) -> tuple[Callable[[Choice], tuple[float, float]], ...]:
         """The lower bounds of a choice's cost, and the cost. The last bound has the intervals of
-        NICs, but not yet their latencies: the latter take further runs."""
+        NICs, but not yet their latencies: the latter take further runs. The bounds of systems whose
+        NICs run are longer by the gain below which they do not."""
         before, own = super().costs[:-1], super().costs[-1]
-        return (*before, self._paced_bound, own) if self._measured else (*before, own)
+        if not self._measured:
+            return (*before, own)
+        return (*map(_longer, (*before, self._paced_bound)), own)
 
     def _paced_bound(self, choice: Choice) -> tuple[float, float]:
         """Return the cost of a choice with the intervals of NICs and the least latencies."""
@@ -453,6 +456,15 @@ class EnSearch(Search):
         own = self._delivery(tuning)
         return [[en(site.work.plain[n], site.devices, way, times[n], own[n], tuning)
                  for n in numbers] for way in sums(self.step_options, site.devices)]
+
+
+def _longer(bound: Callable[[Choice], tuple[float, float]]
+            ) -> Callable[[Choice], tuple[float, float]]:
+    def found(choice: Choice) -> tuple[float, float]:
+        us, alone = bound(choice)
+        return GAIN * us, alone
+
+    return found
 
 
 def _tuning(point: Fields) -> EnTuning:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from host.placement.deal import PLACEMENTS
 from host.placement.shard import Placement, ShardPlan
@@ -39,8 +40,9 @@ class Placed:
     """A system with its best options under one placement.
 
     Members: ``point``, with the placement; ``site``, of the point; ``built`` and ``nic``, see
-    :meth:`sim.evaluation.system.System.at`; ``held``, bytes of each GPU; ``why``, the limit because
-    of which the system cannot be built, or None.
+    :meth:`sim.evaluation.system.System.at`, None if the system cannot be built or is too slow;
+    ``held``, bytes of each GPU; ``why``, the limit because of which the system cannot be built, or
+    None.
     """
 
     point: Point
@@ -51,18 +53,22 @@ class Placed:
     why: str | None = None
 
     @classmethod
-    def of(cls, point: Point, site: Site, memory: int | None) -> "Placed":
-        """Return the system at a site; ``memory``: bytes of a GPU, None for no limit."""
+    def of(cls, point: Point, site: Site, memory: int | None, below: float = inf) -> "Placed":
+        """Return the system at a site; ``memory``: bytes of a GPU, None for no limit; ``below``:
+        interval from which on the system is too slow."""
         if why := point.kind.why_not_placed(site):
             return cls(point, site, why=why)
+        if below < inf and not point.kind.reaches(site, below):
+            return cls(point, site)
         built, nic = point.kind.at(site)
         held = held_bytes(site, built)
         return cls(point, site, built, nic, held, _too_large(site.trace, held, memory))
 
     @property
     def interval_us(self) -> float:
-        """Time from one mini-batch to the next; infinite for a system that cannot be built."""
-        return float("inf") if self.built is None or self.why else self.built.interval_us
+        """Time from one mini-batch to the next; infinite for a system that cannot be built or is
+        too slow."""
+        return inf if self.built is None or self.why else self.built.interval_us
 
 
 def counted(point: Point, runs: Store | None = None) -> Site:
@@ -87,7 +93,8 @@ def placements(point: Point, trace: Trace, memory: int | None = None) -> list[st
     return [*plans.values()] or [FIRST]
 
 
-def placed(point: Point, memory: int | None = None, runs: Store | None = None) -> Placed:
+def placed(point: Point, memory: int | None = None, runs: Store | None = None,
+           below: float = inf) -> Placed:
     """Return a system with its best options and, unless its point gives a placement, its fastest
     placement.
 
@@ -98,7 +105,7 @@ def placed(point: Point, memory: int | None = None, runs: Store | None = None) -
     their owner, it runs also if the counts are about equal.
 
     Parameters: ``point``; ``memory``, bytes of a GPU, None for no limit; ``runs``, store of NIC
-    runs.
+    runs; ``below``, interval from which on the system is too slow.
 
     Raises ``ValueError`` if the system cannot be measured for any reason other than a limit.
     """
@@ -107,10 +114,11 @@ def placed(point: Point, memory: int | None = None, runs: Store | None = None) -
     left = [(each, start if each == start.point else Site.of(each, runs)) for each in points]
     found: list[Placed] = []
     while left and (not found or found[-1].why):
-        found.append(Placed.of(*left.pop(0), memory))
+        found.append(Placed.of(*left.pop(0), memory, below))
     if left and found[-1].built is not None:
         promising = _promising(found[-1].site, found[-1].built, [site for _, site in left])
-        found += [Placed.of(each, site, memory) for each, site in left if site in promising]
+        below = found[-1].interval_us
+        found += [Placed.of(each, site, memory, below) for each, site in left if site in promising]
     return min(found, key=lambda each: round(each.interval_us, 6))
 
 

@@ -31,7 +31,7 @@ from sim.evaluation.store import Store
 from sim.evaluation.trace import Trace, plan_of, trace_of
 from sim.evaluation.workloads import Workloads, workloads
 
-__all__ = ["CLOSE", "Built", "Choice", "Plain", "Search", "Site", "cost_of", "fastest",
+__all__ = ["CLOSE", "GAIN", "Built", "Choice", "Plain", "Search", "Site", "cost_of", "fastest",
            "interval_us", "lowest", "sums"]
 
 
@@ -159,6 +159,9 @@ class Choice:
     flights: Flights
     option: Any
 
+
+GAIN = 1.001
+"""Gain below which a system's other NICs do not run."""
 
 CLOSE = 1.25
 """Interval of a group, or of a placement, that is still searched, relative to the best."""
@@ -292,8 +295,10 @@ class Search(ABC):
         while True:
             chosen = best([each for each in choices if self.apart(each.option) == group],
                           *self.costs)
-            if chosen == before:
-                return chosen
+            # Bounds that leave out small gains may exclude the option before.
+            if before is not None and (
+                    chosen == before or self._cost(before) < self._cost(chosen)):
+                return before
             before, ((depth, _),) = chosen, chosen.flights
             same = tuple(flight for flight in flights if flight[0] == depth)
             choices = [*self._choices(flights, self.near(chosen.option)),

@@ -126,6 +126,11 @@ class System(ABC):
         nic = self._updating(site, nic)
         return self.search(site, nic, all_reduce).best(), nic
 
+    def reaches(self, site: Site, us: float) -> bool:
+        """Return False if the interval is certainly at least ``us``, in less time than :meth:`at`
+        takes."""
+        return True
+
     def without_all_reduce(self, site: Site, nic: NicPart | None) -> Built:
         """Return the system without the all-reduce of the MLPs' gradients; ``nic``: result of
         :meth:`at`."""

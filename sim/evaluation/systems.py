@@ -20,6 +20,7 @@ from host.systems import (
     Tuning,
     Variants,
     all_on_nic,
+    best,
     bl_paper,
     bl_tuned,
     cpu_mpi,
@@ -33,7 +34,7 @@ from sim.evaluation.en import EmberNic, deliveries, least_times, link_bounds
 from sim.evaluation.fields import CardOptions, Fields, Options, SmartNicOptions
 from sim.evaluation.nic import NicPart, Nics, busy_times
 from sim.evaluation.pooling import owner_tables, pooled_in_words
-from sim.evaluation.search import Built, Plain, Search, Site, sums
+from sim.evaluation.search import GAIN, Built, Plain, Search, Site, sums
 from sim.evaluation.system import PARTS, System
 
 __all__ = ["BASELINES", "EN", "FULL", "REGISTRY", "SYSTEMS", "canonical", "fixed_for",
@@ -120,9 +121,6 @@ class _Tuned(Search):
                         self.step_options, tuning)
 
 
-_GAIN = 1.001
-"""Gain without any use of driver and GPU by gathers, above which paces are searched."""
-
 _WORSE = 2
 """Paces in a row, from the shortest on, that are no faster: the search then ends."""
 
@@ -155,21 +153,24 @@ class SmartNic(System):
     def at(self, site: Site, all_reduce: bool = True) -> tuple[Built, NicPart | None]:
         """Return the system with its best options and NICs.
 
-        The tables pool at the requester, or each where the traffic is less; NICs that look up all
-        rows run only if their lower bound is shorter. In inference, the driver may wait between
-        launches: fewer gathers leave more of the GPU to other kernels, up to some pace. In fidelity
-        rtl, the driver has the pace of the point.
+        The tables pool at the requester, or each where the traffic is less; NICs run alone only for
+        the faster of both. In inference, the driver may wait between launches: fewer gathers leave
+        more of the GPU to other kernels, up to some pace. In fidelity rtl, the driver has the pace
+        of the point.
         """
-        found: tuple[Built, NicPart | None] | None = None
-        for owner in _places(site):
-            own = site if owner == site.point.system.owner_tables else replace(
-                site, point=site.point.changed(owner_tables=owner))
-            if found is None or _least_us(own, owner) < found[0].interval_us:
-                each = self._paced(own, all_reduce)
-                found = each if found is None else min(
-                    found, each, key=lambda one: one[0].interval_us)
-        assert found is not None
-        return found
+        sites = _places(site)
+        own = sites[0] if len(sites) == 1 else best(
+            sites, lambda own: (_least_us(own),),
+            lambda own: (self._interval_us(own, self._least(own), all_reduce),),
+            lambda own: (super(SmartNic, self).at(own, all_reduce)[0].interval_us,))
+        return self._paced(own, all_reduce)
+
+    def reaches(self, site: Site, us: float) -> bool:
+        """Return whether the interval may be below ``us`` without any use of driver and GPU by
+        gathers, and with a lower bound of the latencies."""
+        return site.training or any(
+            _least_us(own) < us and self._interval_us(own, _without_gathers(self._least(own))) < us
+            for own in _places(site))
 
     def _paced(self, site: Site, all_reduce: bool) -> tuple[Built, NicPart | None]:
         """Return the system with its best pace of launches."""
@@ -177,18 +178,15 @@ class SmartNic(System):
         own = site.point.system
         if site.training or own.persistent_gather or own.fidelity != "model" or nic is None:
             return built, nic
-        free = replace(nic, times=[
-            replace(each, launches=0.0, gathers=0.0, gathered=0.0, pooled_launches=0.0)
-            for each in nic.times])
-        if self.search(site, free, all_reduce).best().interval_us * _GAIN >= built.interval_us:
+        free = self._interval_us(site, _without_gathers(nic.times), all_reduce)
+        if free * GAIN >= built.interval_us:
             return built, nic
         call = max(site.devices.software.launch_call_us, own.pace_us)
         paces = (*PACES, *BAG_PACES) if own.owner_tables else PACES
         worse = 0
         for pace in (each for each in paces if each > call):
-            slower = replace(site, point=site.point.changed(pace_us=pace))
-            least, worse = replace(nic, times=self._least(slower)), worse + 1
-            if self.search(slower, least, all_reduce).best().interval_us < built.interval_us:
+            slower, worse = replace(site, point=site.point.changed(pace_us=pace)), worse + 1
+            if self._interval_us(slower, self._least(slower), all_reduce) < built.interval_us:
                 found, paced = super().at(slower, all_reduce)
                 if found.interval_us < built.interval_us:
                     worse, built, nic = 0, replace(found, notes=(
@@ -197,33 +195,44 @@ class SmartNic(System):
                 break
         return built, nic
 
+    def _interval_us(self, site: Site, times: list[NicTimes], all_reduce: bool = True) -> float:
+        """Return the interval with the best options of the host and given times of NICs."""
+        return _SmartNics(site, all_reduce, times).best().interval_us
+
     def _least(self, site: Site) -> list[NicTimes]:
         """Return the times of NICs with a lower bound of the latencies, which take further runs."""
         busy = busy_times(site.point, self.nics(site.point), site.nic_trace, site.devices,
                           site.runs)
-        return [replace(each, phases=least.phases) for each, least in zip(
-            busy, _least_times(site, site.point.system.owner_tables))]
+        return [replace(each, phases=least.phases)
+                for each, least in zip(busy, _least_times(site))]
 
 
-def _places(site: Site) -> list[tuple[int, ...]]:
-    """Return the sets of tables that may pool at their owner, the one with the least traffic first.
-    """
+def _without_gathers(times: list[NicTimes]) -> list[NicTimes]:
+    """Return the times of NICs whose gathers need neither driver nor GPU."""
+    return [replace(each, launches=0.0, gathers=0.0, gathered=0.0, pooled_launches=0.0)
+            for each in times]
+
+
+def _places(site: Site) -> list[Site]:
+    """Return a site with each set of tables that may pool at their owner, the one with the least
+    traffic first."""
     point = site.point
     if point.system.owner_tables or site.training:
-        return [point.system.owner_tables]
+        return [site]
     pool = fixed_of(NicTuning, point.system.fixed).get("pool")
     pools = (pool,) if pool else ("auto", POOLS[0])
-    return list(dict.fromkeys(owner_tables(point, site.nic_trace, each) for each in pools))
+    return [replace(site, point=point.changed(owner_tables=owner)) for owner in dict.fromkeys(
+        owner_tables(point, site.nic_trace, each) for each in pools)]
 
 
-def _least_us(site: Site, owner: tuple[int, ...]) -> float:
+def _least_us(site: Site) -> float:
     """Return a lower bound of the interval of NICs that deliver pooled vectors."""
-    return min(each.interval_us for each in _least_times(site, owner))
+    return min(each.interval_us for each in _least_times(site))
 
 
-def _least_times(site: Site, owner: tuple[int, ...]) -> list[NicTimes]:
+def _least_times(site: Site) -> list[NicTimes]:
     """Return a lower bound of the times of NICs that deliver pooled vectors."""
-    point, trace = site.point, site.trace
+    point, trace, owner = site.point, site.trace, site.point.system.owner_tables
     share = ceil(trace.mini_batch / point.cluster.endpoints)
     tuning = EnTuning(deliver="interaction" if "sc" in point.kind.parts else "pooled")
     return [least_times(trace.model, tuning, of, share, us)

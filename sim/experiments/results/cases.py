@@ -1,7 +1,7 @@
 """Rows of the results page: workload, cluster and mini-batch, and the points that each needs."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from host.model import Model, load_model
 from host.timing.cluster import load_cluster
@@ -10,10 +10,10 @@ from sim.evaluation.fields import DATASETS, Workload, model_of
 from sim.evaluation.placing import counted
 from sim.evaluation.point import Point, Task, in_words
 from sim.evaluation.store import Store
-from sim.experiments.results.changes import CHANGES, FAIR, UNFAIR, Change
+from sim.experiments.results.changes import CHANGES, FAIR, Change
 from sim.experiments.sensitivity.constants import uncertain
 from sim.experiments.sensitivity.kinds import width_of
-from sim.experiments.sensitivity.spread import Spread
+from sim.experiments.sensitivity.spread import Drawn, Spread
 
 __all__ = ["BASE", "CLUSTERS", "COMPARED", "FULL", "MOST_KEYS", "OWN", "WORKLOADS", "Case",
            "Measured", "cases_of", "sizes_of", "values_of"]
@@ -46,12 +46,16 @@ MOST_KEYS = 60_000_000
 
 @dataclass(frozen=True)
 class Measured(Task):
-    """A system at a point, with its best options. Members: ``system``, as requested; ``point``;
-    ``memory``, bytes of a GPU's memory."""
+    """A system at a point, with its best options.
+
+    Members: ``system``, as requested; ``point``; ``memory``, bytes of a GPU's memory; ``like``,
+    point whose best placement and options of NICs stay, None to search all options.
+    """
 
     system: str
     point: Point
     memory: int
+    like: Point | None = None
 
     @property
     def workload(self) -> Workload:
@@ -72,12 +76,20 @@ class Measured(Task):
         of the workload, ``source`` of the samples and ``notes``."""
         site = counted(self.point.changed(batching="file", window=None), runs)
         counts = Counts.of(site.work.plain).to_json(site.trace.mini_batch)
-        return row_of(self.system, self.point, self.memory, runs) | {
+        return row_of(self.system, self._kept(runs), self.memory, runs) | {
             "counts": counts, "source": site.trace.source, "notes": list(site.trace.notes)}
 
     def in_words(self) -> str:
         """Return a description."""
         return in_words(self.point)
+
+    def _kept(self, runs: Store | None) -> Point:
+        """Return the point with the placement and the options of NICs of ``like``."""
+        own = self.like and Drawn.of(self.like, runs, self.memory, self.system)
+        if not own:
+            return self.point
+        return self.point.changed(placement=own.point.cluster.placement, fixed=tuple(
+            dict.fromkeys((*self.point.system.fixed, *own.point.system.fixed))))
 
 
 @dataclass(frozen=True)
@@ -92,7 +104,7 @@ class Case:
     sampled: samples of the mini-batches that NICs run; None for all.
     systems: measurement of each system of `COMPARED`.
     changed: for each change, measurements of the baseline and of EN. Only the first row of a
-        workload has the changes that are neither fair nor unfair.
+        workload has the changes that are not fair.
     spread: measurement of the ratios over uncertain constants.
     why: reason why the row is not measured, or None.
     first: whether it is the first row of its workload.
@@ -165,9 +177,8 @@ def _case(name: str, model: Model, cluster: str, size: int, data: tuple[str, ...
     systems = tuple(Measured(system, point, of.gpu_memory_bytes)
                     for system, point in zip(COMPARED, points))
     by = {each.system: each for each in systems}
-    changed = tuple((change, *(Measured(system, change.of(by[system].point), of.gpu_memory_bytes)
-                               for system in (BASE, OWN)))
-                    for change in CHANGES if (first or change.kind in (FAIR, UNFAIR))
+    changed = tuple((change, *(_changed(change, by[system]) for system in (BASE, OWN)))
+                    for change in CHANGES if (first or change.kind == FAIR)
                     and change.applies(by[BASE].point))
     base = by[BASE].point
     spread = Spread(base, tuple((name, by[name].point) for name in COMPARED if name != BASE),
@@ -180,3 +191,9 @@ def _case(name: str, model: Model, cluster: str, size: int, data: tuple[str, ...
     return Case(model.name if name not in DATASETS else name, cluster, of.nodes, size, of.software,
                 fidelity, points[0].workload.measured, points[0].workload.warmup,
                 by[OWN].point.system.sampled, systems, changed, spread, why, first)
+
+
+def _changed(change: Change, nominal: Measured) -> Measured:
+    """Return the measurement of a system with a change."""
+    kept = change.kept and nominal.point.kind.chooses_nics
+    return replace(nominal, point=change.of(nominal.point), like=nominal.point if kept else None)

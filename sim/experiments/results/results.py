@@ -75,10 +75,13 @@ def results(cases: Sequence[Case], output: str | Path, backend: str = "loky",
     """
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
-    tasks = list(dict.fromkeys(task for case in cases for task in case.tasks()))
     shown = served_of(cases) if serve else []
     of_served = [[*searches(case)] for case in shown]
-    every = [*tasks, *chain(*of_served)]
+    # The searches that differ come first: a later search waits for runs of NICs that an equal one
+    # has begun.
+    first = [task for case in cases if case.why is None for task in case.systems]
+    tasks = list(dict.fromkeys([*first, *chain(*(case.tasks() for case in cases))]))
+    every = list(dict.fromkeys([*first, *chain(*of_served), *tasks]))
     tell = Parts(progress, [len(every), *(1 for _ in shown)],
                  [1 - _SERVING * len(shown), *(_SERVING for _ in shown)])
     found = measured(every, folder, _in_turn, how, backend, jobs, tell.part(0))

@@ -122,14 +122,17 @@ def test_repeats_are_those_of_the_counts(history):
 def test_nics_run_with_one_more_placement_at_most(history, monkeypatch):
     tried = []
 
-    def of(point, site, memory):
+    def of(point, site, memory, below):
         tried.append(point.cluster.placement)
-        return made(point, site, memory)
+        return made(point, site, memory, below)
 
     made = Placed.of
     monkeypatch.setattr(placing.Placed, "of", staticmethod(of))
     placed(point_of("lc+rc", history, fixed=("pool=requester",)))
     assert tried == ["even", "row"]
+    tried.clear()
+    # No placement is fast enough: the second does not run.
+    assert placed(point_of("lc+rc", history), below=1.0).built is None and tried == ["even"]
     tried.clear()
     # A slow host thread hides the NICs.
     slow = point_of("lc+rc", history, scaled=(("software_tuned_h100.graph_us", 200.0),))

@@ -12,6 +12,7 @@ from sim.evaluation.measure import measure
 from sim.evaluation.point import Point, effort, in_words
 from sim.evaluation.search import Site
 from sim.evaluation.store import Store
+from sim.experiments.results.cases import Measured
 from sim.experiments.sensitivity.draws import drawn
 from sim.experiments.sensitivity.spread import Drawn, Spread, nic_constants, scaled_by
 
@@ -94,6 +95,13 @@ def test_en_keeps_the_options_of_its_nics_and_searches_those_of_the_host(runs):
     assert drawn_en.point.flights == EN.flights
     fixed = Drawn.of(EN.changed(fixed=("threads=1",)), runs).point.system.fixed
     assert fixed.count("threads=1") == 1
+
+
+def test_a_change_may_keep_the_options_of_nics(runs):
+    name, factor = "software_tuned_h100.graph_us", 3.0
+    kept = Measured("en", scaled_by(EN, [(name, factor)]), 1 << 40, like=EN)
+    assert kept.measured(runs)["interval_us"] == pytest.approx(
+        Drawn.of(EN, runs).interval_us([(name, factor)]))
 
 
 def test_the_placement_of_nominal_constants_stays(runs):
