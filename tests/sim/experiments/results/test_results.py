@@ -20,7 +20,7 @@ from sim.evaluation.sweep import sweep
 from sim.experiments.checks.every import comparisons
 from sim.experiments.results.answer import answer_of
 from sim.experiments.results.cases import MOST_KEYS, WORKLOADS, Case, Measured, cases_of
-from sim.experiments.results.changes import CHANGES, FAIR, SAMPLES, UNFAIR, UNMODELLED
+from sim.experiments.results.changes import CHANGES, FAIR, SAMPLES, UNMODELLED
 from sim.experiments.results.page import page_of
 from sim.experiments.results.picture import Line, chart_of, line_of
 from sim.experiments.results.results import FILES, results
