@@ -29,7 +29,7 @@ def check_least(owner: object, **least: float) -> None:
         check_value(name, getattr(owner, name), least=bound)
 
 
-def check_known(owner: object, **known: Collection[str]) -> None:
+def check_known(owner: object, **known: Collection[object]) -> None:
     """Raise ``ValueError`` for an attribute of ``owner`` that is not among its allowed texts.
 
     None is valid only if listed.
@@ -39,5 +39,5 @@ def check_known(owner: object, **known: Collection[str]) -> None:
             raise _unknown(name, among, value)
 
 
-def _unknown(name: str, among: Collection[str], value: object) -> ValueError:
-    return ValueError(f"{name} must be one of {', '.join(among)}, not {value!r}")
+def _unknown(name: str, among: Collection[object], value: object) -> ValueError:
+    return ValueError(f"{name} must be one of {', '.join(map(str, among))}, not {value!r}")

@@ -11,7 +11,7 @@ from host.devices.nccl import NcclCollectives, NcclProfile
 from host.devices.software import SoftwareProfile
 from host.devices.topology import Level, Topology, TopologyProfile
 from host.timing.gpu import GpuProfile
-from host.timing.network import NetworkProfile
+from host.timing.network import IP_BYTES, MTUS, NetworkProfile
 from host.timing.pcie import PcieProfile
 from host.toml.profile import load_profile, profile_names
 from host.toml.provenance import scaled as scale
@@ -93,7 +93,7 @@ class Devices:
     def load(cls, nodes: int, software: str = "eager", gpu: str = "gpu_rtx8000",
              scaled: Sequence[tuple[str, float]] = (), kernels: int | None = None,
              link: str | None = None, network: str = NETWORK, rdma: bool = False, gpus: int = 1,
-             nics: int = 1, inside: str | None = None) -> "Devices":
+             nics: int = 1, inside: str | None = None, mtu: int = MTUS[0]) -> "Devices":
         """Return the devices of an endpoint of ``nodes`` nodes behind one switch.
 
         scaled: pairs (profile.constant, factor), see :func:`host.toml.provenance.scaled`.
@@ -102,6 +102,7 @@ class Devices:
             link measured with the GPU, or the SmartNIC's link.
         network: profile of the network. rdma: see the member.
         gpus, nics, inside: as in :class:`host.timing.cluster.Cluster`.
+        mtu: bytes of an IP packet between GPUs and between CPUs.
 
         Raises ``ValueError`` for an unused profile or constant, and for ``inside`` that does not
         join ``gpus`` GPUs inside a node.
@@ -119,10 +120,11 @@ class Devices:
             profile = replace(profile, kernels=kernels)
         net: NetworkProfile = found[network]
         joined = _inside(found[inside], gpus) if inside else ()
-        topology = Topology(TopologyProfile.of(net, nodes, inside=joined, nics=nics))
+        payload = mtu - IP_BYTES
+        topology = Topology(TopologyProfile.of(net, nodes, payload, inside=joined, nics=nics))
         cpu: CpuProfile = found[_CPU]
-        hosts = Topology(TopologyProfile.of(net, nodes, inside=_through_memory(cpu, net, gpus),
-                                            nics=nics))
+        hosts = Topology(TopologyProfile.of(
+            net, nodes, payload, inside=_through_memory(cpu, net, gpus), nics=nics))
         port = replace(net, bandwidth_gbit_s=min(net.bandwidth_gbit_s, _PORT_GBIT_S))
         link = own_link(gpu, link)
         own: PcieProfile = found[link or SMARTNIC_LINK]

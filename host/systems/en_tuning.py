@@ -42,6 +42,7 @@ class EnTuning(HostTuning):
         free. Inference only.
     patient: packets of lookups and vectors between NICs wait for a round trip of the network to be
         full, which takes fewer headers; otherwise the NIC's timeouts apply. Inference only.
+    jumbo: NICs send packets of up to 9,000 bytes, in place of 1,500. Inference only.
     deliver: one of `DELIVER`. Training requires vectors, so it excludes ``interaction``.
     copied_rows: every GPU copies each table of at most this many rows, and the NIC never sees its
         keys. Inference only; excludes ``interaction``.
@@ -60,7 +61,7 @@ class EnTuning(HostTuning):
         Costs some cycles per lookup; the default is off.
     dense: the bottom MLP's last kernel notifies the NIC that dense vectors are ready; otherwise the
         host thread does. Applies to ``interaction`` with ``completion``.
-    sizes: buffer sizes equal latency times rate (:mod:`sim.evaluation.en`).
+    sizes: buffer sizes equal latency times rate (:mod:`sim.evaluation.en_nics`).
     relaunch: the resident kernel launches the graphs, and the host thread only stores a word. Not
         measured; the default is off.
     """
@@ -70,6 +71,7 @@ class EnTuning(HostTuning):
     completion: bool = True
     pace_us: int = 0
     patient: bool = False
+    jumbo: bool = False
     deliver: str = "unique"
     copied_rows: int = 0
     pool: str = POOLS[0]
@@ -96,7 +98,8 @@ class EnTuning(HostTuning):
     def possible(self, training: bool = False) -> bool:
         """Return whether the options are consistent and not equivalent to another tuning."""
         return not ((self.deliver == "interaction" and (training or self.copied_rows > 0))
-                    or (training and (self.copied_rows > 0 or self.relaunch or self.patient))
+                    or (training and (self.copied_rows > 0 or self.relaunch or self.patient
+                                     or self.jumbo))
                     or (self.bags_once and self.deliver == "interaction")
                     or (self.ring and self.reads)
                     or (self.pool != POOLS[0] and self.ring)

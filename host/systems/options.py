@@ -108,10 +108,12 @@ class HostTuning:
 
 @dataclass(frozen=True, kw_only=True)
 class NicTuning(HostTuning):
-    """Options of the paper's systems with NICs. Member: ``pool``, the node that pools the bags of a
-    table, one of `POOLS`; inference only."""
+    """Options of the paper's systems with NICs, inference only. Members: ``pool``, the node that
+    pools the bags of a table, one of `POOLS`; ``jumbo``, packets of up to 9,000 bytes, in place of
+    1,500."""
 
     pool: str = POOLS[0]
+    jumbo: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -119,7 +121,7 @@ class NicTuning(HostTuning):
 
     def possible(self, training: bool = False) -> bool:
         """Return whether the options are consistent."""
-        return not training or self.pool == POOLS[0]
+        return not (training and (self.pool != POOLS[0] or self.jumbo))
 
 
 def check_pool(pool: str) -> None:

@@ -8,12 +8,16 @@ import numpy as np
 from host.timing.clock import CYCLE_NS, cycles_of_us
 from host.toml.provenance import check_source
 
-__all__ = ["Network", "NetworkProfile"]
+__all__ = ["IP_BYTES", "MTUS", "Network", "NetworkProfile"]
 
 _DIRECT_NODES = 3
 """Maximum nodes of a full mesh of cables: a U280 has two ports."""
 _SWITCHED_NODES = 256
 """Maximum nodes with a switch: node numbers have eight bits."""
+MTUS = (1500, 9000)
+"""Bytes of an IP packet at most: Ethernet's, and that of jumbo frames. `IP_BYTES` of them are the
+headers of IPv4 and UDP."""
+IP_BYTES = 28
 _LONGEST_FRAME = 1542
 """Bytes on the wire of a frame with 1,500 bytes of payload and a VLAN tag."""
 

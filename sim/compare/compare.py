@@ -25,11 +25,10 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
     -------
     ``schema``, ``version``, ``profiles`` (name to hash), ``model``, ``cluster``, ``gpu`` and
     ``software`` (profiles), ``fidelity`` of the NICs, ``nodes``, ``gpus`` (of all nodes),
-    ``mini_batch`` (samples), ``workload``, ``source`` of the samples, ``wire``, ``fixed``, ``keys``
-    and ``bags`` per sample, ``foreign_bags`` and ``foreign_rows`` (distinct) of a mini-batch (of
-    placement ``even`` unless another is given),
-    ``reason`` (one sentence), ``notes``, and ``systems``: rows of
-    :func:`sim.evaluation.compared.row_of`, fastest first.
+    ``mini_batch`` (samples), ``workload``, ``source`` of the samples, ``wire``, ``mtu``, ``fixed``,
+    ``keys`` and ``bags`` per sample, ``foreign_bags`` and ``foreign_rows`` (distinct) of a
+    mini-batch (of placement ``even`` unless another is given), ``reason`` (one sentence),
+    ``notes``, and ``systems``: rows of :func:`sim.evaluation.compared.row_of`, fastest first.
     """
     points = request.points(model)
     site = counted(points[0].changed(batching="file", window=None))
@@ -51,7 +50,8 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
         "software": cluster.software, "fidelity": points[0].system.fidelity,
         "nodes": request.nodes, "gpus": request.nodes * cluster.gpus,
         "mini_batch": size, "workload": "training" if request.training else "inference",
-        "source": site.trace.source, "wire": request.wire, "fixed": list(request.fixed),
+        "source": site.trace.source, "wire": request.wire, "mtu": request.mtu,
+        "fixed": list(request.fixed),
         **counts.to_json(size), "reason": reason_of(rows, counts),
         "notes": notes, "systems": rows}
 

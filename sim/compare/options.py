@@ -7,6 +7,7 @@ from gen.base.option import AnyPath, AnyPaths, option, same
 from host.model import Model
 from host.placement.deal import PLACEMENTS, check_placement
 from host.systems import WIRES
+from host.timing.network import MTUS
 from sim.job.arguments import check_bounds
 from sim.job.outputs import Outputs
 from sim.job.workload import Workload
@@ -40,6 +41,9 @@ class CompareOptions:
     wire: str = option(
         "float32", "Shortest format of a value between nodes that a system may choose. NICs send "
         "float32.", among=tuple(WIRES))
+    mtu: int = option(
+        MTUS[0], "Bytes of the largest packets between nodes that a system may choose, "
+        f"{' or '.join(map(str, MTUS))}.")
     fixed: Sequence[str] = option(
         (), "Options to fix in place of the search, as name=value with commas between, such as "
         "threads=1,one_collective=false; each for the systems that have it.")

@@ -36,7 +36,7 @@ def request_of(options: CompareOptions) -> tuple[Request, Model]:
         load_model(options.model), rows=model.rows, bags=model.bags, dense=model.dense)
     request = Request(named, cluster, nodes, options.mini_batch, data, form, options.placement,
                       options.training, tuple(map(str.lower, options.system)), options.measured,
-                      options.seed, options.wire, tuple(options.fixed))
+                      options.seed, options.wire, options.mtu, tuple(options.fixed))
     request.points(model)
     return request, model
 

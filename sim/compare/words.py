@@ -50,6 +50,7 @@ OPTIONS = {
     "deliver": "vectors that the NIC delivers: a pooled vector per bag, each unique row once, or "
                "results of the interaction",
     "patient": "packets between NICs wait for a round trip to be full",
+    "jumbo": "NICs send packets of up to 9,000 bytes",
     "own_at_gpu": "a GPU reads the rows of its own node that its samples need",
     "merge": "a NIC requests a key in flight once",
     "pool at the owner": "the node of the rows sends a vector per bag, instead of each row",

@@ -11,6 +11,7 @@ from host.systems import NETWORK, WIRES
 from host.systems.devices import SMARTNIC_LINK
 from host.timing.cluster import Cluster as ClusterFile
 from host.timing.cluster import check_gpus
+from host.timing.network import MTUS
 from host.timing.pcie import PcieProfile
 from host.toml.profile import load_profile, profile_names
 
@@ -44,6 +45,8 @@ class Cluster:
     rdma: whether kernels may write to remote GPUs.
     wire: shortest format of a value between nodes that a system may choose, one of
         :data:`host.systems.WIRES`.
+    mtu: bytes of the largest IP packets between nodes that a system may choose, one of
+        :data:`host.timing.network.MTUS`.
     gpus, nics, inside: GPUs and NICs of each node, and the profile of the links between its GPUs,
         see :class:`host.timing.cluster.Cluster`.
     """
@@ -58,12 +61,14 @@ class Cluster:
     network: str = NETWORK
     rdma: bool = False
     wire: str = "float32"
+    mtu: int = MTUS[0]
     gpus: int = 1
     nics: int = 1
     inside: str | None = None
 
     def __post_init__(self) -> None:
-        check_known(self, software=software_names(), gpu=profile_names("gpu_"), wire=tuple(WIRES))
+        check_known(self, software=software_names(), gpu=profile_names("gpu_"), wire=tuple(WIRES),
+                    mtu=MTUS)
         if self.placement is not None:
             check_placement(self.placement)
         check_least(self, nodes=1)

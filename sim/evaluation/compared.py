@@ -12,6 +12,7 @@ from host.placement.deal import PLACEMENTS
 from host.systems import POOLS, UPDATES, Workload
 from host.systems.devices import profiles_of
 from host.timing.cluster import Cluster as ClusterFile
+from host.timing.network import MTUS
 from host.toml.profile import load_profile, profile_hash
 from rtl.config import LANES
 from sim.evaluation.cluster import cluster_fields
@@ -90,6 +91,7 @@ class Request:
     training: whether steps train.
     systems: names of the systems. measured: mini-batches that are measured. seed: of all draws.
     wire: shortest format of a value between nodes that a system may choose.
+    mtu: bytes of the largest packets between nodes that a system may choose.
     fixed: ``name=value`` of options, each for the systems that have it.
     """
 
@@ -105,6 +107,7 @@ class Request:
     measured: int | None
     seed: int
     wire: str = "float32"
+    mtu: int = MTUS[0]
     fixed: tuple[str, ...] = ()
 
     def points(self, model: Model) -> list[Point]:
@@ -126,7 +129,7 @@ class Request:
             "dataset": self.model, "workload": workload, "mini_batch": size, "seed": self.seed,
             "data": self.data, "format": self.format, "warmup": warm, "measured": count,
             **cluster_fields(self.cluster), "nodes": self.nodes, "placement": self.placement,
-            "wire": self.wire,
+            "wire": self.wire, "mtu": self.mtu,
             "sampled": size >> halves if halves else None,
             "local_cache": None, "remote_cache": None, "in_flight": None, "per_graph": None}
         found = []

@@ -197,15 +197,9 @@ class SmartNicOptions(CardOptions):
     ``pace_us``, least time from one such launch to the next (a system searches longer times);
     ``owner_tables``, numbers of the tables that pool at their owner, see
     :func:`sim.evaluation.pooling.owner_tables`; ``update``, the place that updates their rows in
-<<<<<<< HEAD
-    training, one of `host.systems.UPDATES`; ``repeats``, in inference without interaction on
-    the NIC, the repeated bags that are not sent, and ``own_bags``, both as of
-    :class:`sim.job.workload.Workload`.
-=======
     training, one of `host.systems.UPDATES`; ``repeats``, without interaction on the NIC, the
-    repeated bags that are not sent, as of :class:`sim.job.workload.Workload`, and whose gradients
-    GPUs add.
->>>>>>> ba466bff6a28f6f90bb59c878164984fc2e860c5
+    repeated bags that are not sent, and ``own_bags``, both as of
+    :class:`sim.job.workload.Workload`. In training, GPUs add the gradients of repeats.
     """
 
     persistent_gather: bool = False
@@ -287,4 +281,4 @@ def devices_of(cluster: Cluster) -> Devices:
     """Return the devices of a cluster's nodes, from its profiles, scaled constants and options."""
     return Devices.load(cluster.nodes, cluster.software, cluster.gpu, cluster.scaled,
                         cluster.kernels, cluster.link, cluster.network, cluster.rdma,
-                        cluster.gpus, cluster.nics, cluster.inside)
+                        cluster.gpus, cluster.nics, cluster.inside, cluster.mtu)

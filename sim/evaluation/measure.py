@@ -185,7 +185,7 @@ def _remote(nic: NicPart, work: Workloads, fewer: bool) -> dict | None:
 
 
 def _traffic(point: Point, work: Workloads, nic: NicPart | None, system: Built) -> dict | None:
-    training = point.workload.training
+    training, mtu = point.workload.training, point.cluster.mtu
     plain, gpus = work.plain, point.cluster.gpus
     if point.cluster.endpoints == 1:
         return None
@@ -199,11 +199,11 @@ def _traffic(point: Point, work: Workloads, nic: NicPart | None, system: Built) 
         traffic["other"] = other
     elif system.tuning is not None:
         traffic = software_traffic(work.copied(system.tuning.copied_rows), training,
-                                   system.tuning, gpus)
+                                   system.tuning, gpus, mtu)
     else:
-        traffic = software_traffic(plain, training, gpus=gpus)
+        traffic = software_traffic(plain, training, gpus=gpus, mtu=mtu)
     if training:
-        traffic["all_reduce"] = all_reduce_traffic(plain, gpus)
+        traffic["all_reduce"] = all_reduce_traffic(plain, gpus, mtu)
     return totalled(traffic)
 
 

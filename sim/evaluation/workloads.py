@@ -16,6 +16,7 @@ from host.samples import first_lookups
 from host.systems import Workload, workload_of
 from host.systems.bl_tuned import Tuning, exchanged
 from host.systems.tables import vector_bytes
+from host.timing.network import IP_BYTES, MTUS
 from rtl.config import LANES, NicConfig, beats_of, packing_of, partials_in
 from rtl.formats import BEAT_BYTES, RECORDS_PER_BEAT, EmberHeader
 from sim.evaluation.trace import Trace, tally_of
@@ -148,9 +149,6 @@ def updates(batches: Sequence[MiniBatch], measured: Iterable[int], plan: ShardPl
     return Updates(*(np.array(counts) for counts in zip(*found)))
 
 
-MTU_PAYLOAD = 1472
-"""Bytes of a packet's payload: UDP in an MTU of 1,500."""
-
 Traffic = dict[str, dict[str, float]]
 
 
@@ -158,9 +156,9 @@ _PLAIN = Tuning(dedupe=False)
 
 
 def software_traffic(work: Sequence[Workload], training: bool, tuning: Tuning = _PLAIN,
-                     gpus: int = 1) -> Traffic:
+                     gpus: int = 1, mtu: int = MTUS[0]) -> Traffic:
     """Return bytes and packets that software exchanges per mini-batch between nodes of ``gpus``
-    GPUs, all nodes."""
+    GPUs, all nodes. ``mtu``: bytes of an IP packet."""
     kinds = {"lookups": [], "vectors": []} | ({"gradients": []} if training else {})
     for w in work:
         keys, vectors = exchanged(w, tuning)
@@ -168,7 +166,7 @@ def software_traffic(work: Sequence[Workload], training: bool, tuning: Tuning = 
         kinds["vectors"].append(vectors)
         if training:
             kinds["gradients"].append(vectors)
-    return {kind: _count(np.array(messages), gpus) for kind, messages in kinds.items()}
+    return {kind: _count(np.array(messages), gpus, mtu) for kind, messages in kinds.items()}
 
 
 def gradient_traffic(work: Sequence[Workload], reduced: Sequence[Reduction] | None = None,
@@ -207,13 +205,14 @@ def _partial_payload(partials: np.ndarray, width: int,
             + BEAT_BYTES * (whole * payload(fit) + payload(rest))), packets
 
 
-def all_reduce_traffic(work: Sequence[Workload], gpus: int = 1) -> dict[str, float]:
+def all_reduce_traffic(work: Sequence[Workload], gpus: int = 1,
+                       mtu: int = MTUS[0]) -> dict[str, float]:
     """Return bytes and packets between nodes of ``gpus`` GPUs of a ring all-reduce of the MLPs'
-    gradients."""
+    gradients. ``mtu``: bytes of an IP packet."""
     w = work[0]
     leave = w.nodes // gpus if w.nodes > gpus else 0  # endpoints whose successor is at another node
     size = 2 * (w.nodes - 1) * 4 * w.model.mlp_parameters * leave // w.nodes
-    return {"bytes": float(size), "packets": float(-(-size // MTU_PAYLOAD))}
+    return {"bytes": float(size), "packets": float(-(-size // (mtu - IP_BYTES)))}
 
 
 def totalled(traffic: Traffic) -> Traffic:
@@ -222,9 +221,9 @@ def totalled(traffic: Traffic) -> Traffic:
                                 for unit in ("bytes", "packets")}}
 
 
-def _count(messages: np.ndarray, gpus: int = 1) -> dict[str, float]:
+def _count(messages: np.ndarray, gpus: int = 1, mtu: int = MTUS[0]) -> dict[str, float]:
     """Count messages between nodes, bytes ``[mini-batches, from, to]``, per mini-batch."""
     node = np.arange(messages.shape[1]) // gpus
     crossing = messages * (node[:, None] != node)
     return {"bytes": float(crossing.sum() / len(messages)),
-            "packets": float((-(-crossing // MTU_PAYLOAD)).sum() / len(messages))}
+            "packets": float((-(-crossing // (mtu - IP_BYTES))).sum() / len(messages))}

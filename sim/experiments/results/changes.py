@@ -94,7 +94,7 @@ CHANGES = (
         "GPU work of a mini-batch alone",
         ("gpu.kernel_us", "gpu.memory_bandwidth_gb_s", "gpu.float32_tflops"),
         (("H100 whole steps", "alone, *"),))),
-    Change("slower host software", kept=True, kind=UNMODELLED, missed=Kind(
+    Change("slower host software", kind=UNMODELLED, missed=Kind(
         "launches and calls of host software",
         tuple(f"software.{name}_us" for name in (
             "operator", "fused_embedding", "launch_call", "doorbell", "copy", "synchronize",

@@ -141,9 +141,9 @@ def _costs(rows: Sequence[Mapping]) -> Table:
         "Costs that the models miss, in the first row of each workload: each cost is as many times "
         "larger as the checks (sim reproduce checks) show, for both systems. Slower kernels: "
         "kernel times, memory rate and arithmetic. Slower host software: every launch and call. "
-        f"Slower network: its rate is divided. {BASE} searches its options again. EN does so with "
-        "a slower network; otherwise it keeps its placement and the options of its NICs, which run "
-        "again.")
+        f"Slower network: its rate is divided. {BASE} and EN search their options again, except "
+        "EN with slower kernels and with other samples: its NICs run again, with the same "
+        "placement and options.")
 
 
 def _first(row: Mapping) -> tuple:

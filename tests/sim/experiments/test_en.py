@@ -11,16 +11,10 @@ from host.systems import DELIVER, EnTuning, HostTuning, StepOptions, en, en_vari
 from host.systems.nic_times import NicTimes
 from host.timing.clock import CYCLE_NS
 from host.wire.indices import pooled_instead
-from sim.evaluation.en import (
-    EnSearch,
-    deliveries,
-    en_nic,
-    least_times,
-    nic_point,
-    owner_pooled,
-    reads_own,
-)
+from sim.evaluation.en_nics import en_nic, nic_point, owner_pooled, reads_own
+from sim.evaluation.en_search import EnSearch
 from sim.evaluation.fields import devices_of
+from sim.evaluation.least import deliveries, least_times
 from sim.evaluation.measure import measure
 from sim.evaluation.point import Point
 from sim.evaluation.search import Built, Site, interval_us
@@ -224,7 +218,7 @@ def test_a_point_in_rtl_runs_in_it_only_the_nics_that_it_chooses(monkeypatch):
         asked.append((site.point.system.fidelity, tuning))
         return en_nic(replace(site, point=site.point.changed(fidelity="model")), tuning)
 
-    monkeypatch.setattr("sim.evaluation.en.en_nic", noted)
+    monkeypatch.setattr("sim.evaluation.en_search.en_nic", noted)
     modelled, _ = POINT.kind.at(Site.of(POINT))
     assert {fidelity for fidelity, _ in asked} == {"model"}
     asked.clear()
@@ -244,7 +238,7 @@ def test_rtl_takes_as_long_as_the_model():
 
 
 def test_shares_with_more_slots_than_indices_get_vectors_of_bags(monkeypatch):
-    monkeypatch.setattr("sim.evaluation.en.MOST_INDICES", 10)
+    monkeypatch.setattr("sim.evaluation.en_search.MOST_INDICES", 10)
     built = POINT.kind.at(Site.of(POINT))[0]
     assert built.tuning.deliver != "unique"
     assert built.notes[-1] == pooled_instead(max(

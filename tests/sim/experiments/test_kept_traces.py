@@ -5,7 +5,7 @@ import pytest
 from host.once import once
 from sim.evaluation import sweep
 from sim.evaluation import trace as traces
-from sim.evaluation.en import deliveries
+from sim.evaluation.least import deliveries
 from sim.evaluation.point import Point
 from sim.evaluation.sweep import each
 from sim.evaluation.trace import plan_of, tally_of, trace_of, without_small

@@ -21,8 +21,8 @@ from host.systems import (
 from host.systems.devices import profiles_of
 from host.toml.profile import load_profile
 from host.toml.provenance import constants
-from sim.evaluation.en import deliveries
 from sim.evaluation.fields import devices_of
+from sim.evaluation.least import deliveries
 from sim.evaluation.point import Point
 from sim.evaluation.search import Site, interval_us
 from sim.evaluation.system import System

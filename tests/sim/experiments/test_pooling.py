@@ -9,15 +9,10 @@ from host.model import Model
 from host.systems import EnTuning
 from sim import api
 from sim.evaluation import trace as trace_module
-from sim.evaluation.en import (
-    EmberNic,
-    EnSearch,
-    deliveries,
-    en_nic,
-    least_times,
-    link_bounds,
-    owner_pooled,
-)
+from sim.evaluation.en import EmberNic
+from sim.evaluation.en_nics import en_nic, owner_pooled
+from sim.evaluation.en_search import EnSearch
+from sim.evaluation.least import deliveries, least_times, link_bounds
 from sim.evaluation.nic_run import run_nics
 from sim.evaluation.placing import nic_us
 from sim.evaluation.point import Point

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from host.systems import EnTuning, NicTimes, StepOptions, Tuning, bl_tuned, en
-from sim.evaluation.en import deliveries
+from sim.evaluation.least import deliveries
 from sim.evaluation.point import Point
 from sim.evaluation.search import Site, interval_us
 

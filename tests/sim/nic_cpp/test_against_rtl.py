@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from gen.base.settings import overridden
+from sim.evaluation.en_nics import JUMBO
 from sim.job.options import RunOptions
 from tests.sim.interacting import NIC, model_of, write_model
 from tests.sim.nic_cpp.comparing import compared
@@ -92,6 +94,21 @@ def test_row_reads(tmp_path, case):
         config="tiny", nodes=case["nodes"], samples=96, mini_batch=32, threads=1, placement="row",
         model=write_model(tmp_path / "model.toml", model),
         gpu="gpu_h100", settings=(*NIC, "row_reads=true", *case["settings"]))) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [
+    {"nodes": 2, "settings": ("deliver=unique",)},
+    {"nodes": 3, "pool": "owner", "settings": ("vector_timeout=690", "lookup_timeout=690")},
+    {"nodes": 2, "settings": ("interaction=true", "remote_cache=false")}],
+    ids=["unique", "owner", "interaction"])
+def test_packets_of_9000_bytes(tmp_path, case):
+    """The cycles are exact, and the predictions those of the reference."""
+    model = model_of(128, "to 3", "cat")
+    assert compared(RunOptions.of(
+        config="tiny", model=write_model(tmp_path / "model.toml", model), nodes=case["nodes"],
+        samples=192, mini_batch=96, threads=1, placement="rows", pool=case.get("pool", "requester"),
+        settings=(*overridden(NIC, JUMBO), "gradient_beats=512", *case["settings"]))) == 0
 
 
 @pytest.mark.thorough

@@ -1,0 +1,197 @@
+"""Systems with the paper's SmartNICs, and the search for their fastest options."""
+
+from dataclasses import replace
+from math import ceil
+from typing import Any, ClassVar
+
+from gen.base.settings import overridden
+from host.systems import (
+    BAG_PACES,
+    PACES,
+    POOLS,
+    THREADS,
+    EnTuning,
+    HostTuning,
+    NicTimes,
+    NicTuning,
+    Step,
+    Variants,
+    best,
+    fixed_of,
+    host_variants,
+    smartnic,
+)
+from host.timing.network import MTUS
+from sim.evaluation.en_nics import JUMBO, check_jumbo
+from sim.evaluation.fields import Fields, Options, SmartNicOptions
+from sim.evaluation.least import deliveries, least_times, link_bounds
+from sim.evaluation.nic import NicPart, busy_times
+from sim.evaluation.pooling import owner_tables, pooled_in_words
+from sim.evaluation.search import GAIN, Built, Search, Site, sums
+from sim.evaluation.system import PARTS, System
+
+__all__ = ["SmartNic", "times_of"]
+
+_WORSE = 2
+"""Paces in a row, from the shortest on, that are no faster: the search then ends."""
+
+
+class SmartNic(System):
+    """GPUs with the paper's SmartNICs, with a subset of `PARTS`."""
+
+    options: ClassVar[type[Options]] = SmartNicOptions
+    tuning: ClassVar[type[HostTuning] | None] = NicTuning
+    in_rtl: ClassVar[bool] = True
+    program_settings: ClassVar[tuple[str, ...]] = ("requester_merge=false",)
+
+    def check(self, point: Fields) -> None:
+        """Raise ``ValueError`` for options that the workload excludes."""
+        super().check(point)
+        pool = fixed_of(NicTuning, point.system.fixed).get("pool", POOLS[0])
+        if point.workload.training and pool != POOLS[0]:
+            raise ValueError(f"pool must be {POOLS[0]} in training, not {pool!r}")
+        check_jumbo(point, NicTuning)
+
+    def without_interaction(self) -> dict[str, Any]:
+        """Return the system whose NICs pool."""
+        left = "+".join(part for part in PARTS if part in self.parts - {"sc"})
+        return {"system": left or "nic"}
+
+    def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> Search:
+        """Return the search over the options of every system and the ways to sum the MLPs'
+        gradients."""
+        return _SmartNics(site, all_reduce, times_of(nic))
+
+    def at(self, site: Site, all_reduce: bool = True) -> tuple[Built, NicPart | None]:
+        """Return the system with its best options and NICs.
+
+        The tables pool at the requester, or each where the traffic is less; NICs run alone only for
+        the faster of both. In inference, the driver may wait between launches: fewer gathers leave
+        more of the GPU to other kernels, up to some pace. In fidelity rtl, the driver has the pace
+        of the point.
+        """
+        sites = _choices(site)
+        own = sites[0] if len(sites) == 1 else best(
+            sites, lambda own: (_least_us(own),),
+            lambda own: (self._interval_us(own, self._least(own), all_reduce),),
+            lambda own: (super(SmartNic, self).at(own, all_reduce)[0].interval_us,))
+        return self._paced(own, all_reduce)
+
+    def reaches(self, site: Site, us: float) -> bool:
+        """Return whether the interval may be below ``us`` without any use of driver and GPU by
+        gathers, and with a lower bound of the latencies."""
+        return site.training or any(
+            _least_us(own) < us and self._interval_us(own, _without_gathers(self._least(own))) < us
+            for own in _choices(site))
+
+    def _paced(self, site: Site, all_reduce: bool) -> tuple[Built, NicPart | None]:
+        """Return the system with its best pace of launches."""
+        built, nic = super().at(site, all_reduce)
+        own = site.point.system
+        if site.training or own.persistent_gather or own.fidelity != "model" or nic is None:
+            return built, nic
+        free = self._interval_us(site, _without_gathers(nic.times), all_reduce)
+        if free * GAIN >= built.interval_us:
+            return built, nic
+        call = max(site.devices.software.launch_call_us, own.pace_us)
+        paces = (*PACES, *BAG_PACES) if own.owner_tables else PACES
+        worse = 0
+        for pace in (each for each in paces if each > call):
+            slower, worse = replace(site, point=site.point.changed(pace_us=pace)), worse + 1
+            if self._interval_us(slower, self._least(slower), all_reduce) < built.interval_us:
+                found, paced = super().at(slower, all_reduce)
+                if found.interval_us < built.interval_us:
+                    worse, built, nic = 0, replace(found, notes=(
+                        *found.notes, f"a launch of gathers every {pace:g} us at most")), paced
+            if worse == _WORSE:
+                break
+        return built, nic
+
+    def _interval_us(self, site: Site, times: list[NicTimes], all_reduce: bool = True) -> float:
+        """Return the interval with the best options of the host and given times of NICs."""
+        return _SmartNics(site, all_reduce, times).best().interval_us
+
+    def _least(self, site: Site) -> list[NicTimes]:
+        """Return the times of NICs with a lower bound of the latencies, which take further runs."""
+        busy = busy_times(site.point, self.nics(site.point), site.nic_trace, site.devices,
+                          site.runs)
+        return [replace(each, phases=least.phases)
+                for each, least in zip(busy, _least_times(site))]
+
+
+def _without_gathers(times: list[NicTimes]) -> list[NicTimes]:
+    """Return the times of NICs whose gathers need neither driver nor GPU."""
+    return [replace(each, launches=0.0, gathers=0.0, gathered=0.0, pooled_launches=0.0)
+            for each in times]
+
+
+def _choices(site: Site) -> list[Site]:
+    """Return a site with each set of tables that may pool at their owner, the one with the least
+    traffic first, and with each size of packets."""
+    if site.training:
+        return [site]
+    point, fixed = site.point, fixed_of(NicTuning, site.point.system.fixed)
+    pool, jumbo = fixed.get("pool"), fixed.get("jumbo")
+    owners = (point.system.owner_tables,) if point.system.owner_tables else dict.fromkeys(
+        owner_tables(point, site.nic_trace, each)
+        for each in ((pool,) if pool else ("auto", POOLS[0])))
+    jumbos = (False, True)[:1 + (point.cluster.mtu > MTUS[0])] if jumbo is None else (jumbo,)
+    return [replace(site, point=point.changed(owner_tables=owner, settings=overridden(
+        JUMBO * jumbo, point.system.settings))) for owner in owners for jumbo in jumbos]
+
+
+def _least_us(site: Site) -> float:
+    """Return a lower bound of the interval of NICs that deliver pooled vectors."""
+    return min(each.interval_us for each in _least_times(site))
+
+
+def _least_times(site: Site) -> list[NicTimes]:
+    """Return a lower bound of the times of NICs that deliver pooled vectors."""
+    point, trace, owner = site.point, site.trace, site.point.system.owner_tables
+    share = ceil(trace.mini_batch / point.cluster.endpoints)
+    tuning = EnTuning(deliver="interaction" if "sc" in point.kind.parts else "pooled")
+    return [least_times(trace.model, tuning, of, share, us)
+            for of, us in zip(deliveries(point, trace, 0, owner), link_bounds(site, owner))]
+
+
+class _SmartNics(Search):
+    """Search of a system with the paper's SmartNICs, whose ``times`` are given."""
+
+    kind = NicTuning
+
+    def __init__(self, site: Site, all_reduce: bool, times: list[NicTimes]):
+        super().__init__(site, all_reduce)
+        self._times = times
+        self._parts = site.point.kind.parts_in(site.point.workload.workload)
+
+    def all_variants(self) -> tuple[Variants, ...]:
+        """Return the alternatives: the thread of the NIC's driver launches gathers, unless a
+        persistent kernel gathers. The tables that pool at their owner are given."""
+        threads, *_ = host_variants(
+            self.site.threads if self.site.point.system.persistent_gather else THREADS - 1)
+        own = self.site.point.system
+        pool = self.fixed.get("pool", "auto" if own.owner_tables else POOLS[0])
+        return threads, ({"pool": pool},), ({"jumbo": set(JUMBO) <= set(own.settings)},), tuple(
+            {"communicators": count} for count in ((1, 2) if self.site.training else (1,)))
+
+    def ways(self, option: HostTuning, few: bool = False) -> list[list[Step]]:
+        """Return the steps for each way to sum the MLPs' gradients."""
+        devices = option.devices(self.site.devices)
+        return [[smartnic(w, devices, way, of, "sc" in self._parts, "lc" in self._parts)
+                 for w, of in zip(self.site.work.plain, self._times)]
+                for way in sums(self.step_options, devices)]
+
+    def in_words(self, option: HostTuning) -> tuple[str, ...]:
+        """Return the chosen options, the tables that pool at their owner, and the part that is
+        analytical."""
+        notes = () if "sc" in self._parts or not self.site.training else (
+            "analytical: gradients of bags from GPU to GPU through the NICs, as bytes",)
+        return (*notes, *super().in_words(option), *pooled_in_words(
+            self.site.point.system.owner_tables, self.site.trace.model.tables))
+
+
+def times_of(nic: NicPart | None) -> list[NicTimes]:
+    """Return the times of a system's NICs; ``ValueError`` without NICs."""
+    if nic is None:
+        raise ValueError("nic must be the NICs of the system, not None")
+    return nic.times
