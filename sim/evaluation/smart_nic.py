@@ -16,7 +16,6 @@ from host.systems import (
     NicTuning,
     Step,
     Variants,
-    best,
     fixed_of,
     host_variants,
     smartnic,
@@ -65,24 +64,29 @@ class SmartNic(System):
     def at(self, site: Site, all_reduce: bool = True) -> tuple[Built, NicPart | None]:
         """Return the system with its best options and NICs.
 
-        The tables pool at the requester, or each where the traffic is less; NICs run alone only for
-        the faster of both. In inference, the driver may wait between launches: fewer gathers leave
+        The tables pool at the requester, or each where the traffic is less; NICs run alone only if
+        they may be faster. In inference, the driver may wait between launches: fewer gathers leave
         more of the GPU to other kernels, up to some pace. In fidelity rtl, the driver has the pace
         of the point.
         """
-        sites = _choices(site)
-        own = sites[0] if len(sites) == 1 else best(
-            sites, lambda own: (_least_us(own),),
-            lambda own: (self._interval_us(own, self._least(own), all_reduce),),
-            lambda own: (super(SmartNic, self).at(own, all_reduce)[0].interval_us,))
-        return self._paced(own, all_reduce)
+        first, *others = _choices(site)
+        found = self._paced(first, all_reduce)
+        for own in others:
+            if self._may_reach(own, found[0].interval_us, all_reduce):
+                found = min(found, self._paced(own, all_reduce),
+                            key=lambda each: each[0].interval_us)
+        return found
 
     def reaches(self, site: Site, us: float) -> bool:
-        """Return whether the interval may be below ``us`` without any use of driver and GPU by
-        gathers, and with a lower bound of the latencies."""
-        return site.training or any(
-            _least_us(own) < us and self._interval_us(own, _without_gathers(self._least(own))) < us
-            for own in _choices(site))
+        """Return False if the interval is at least ``us`` without any use of driver and GPU by
+        gathers."""
+        return site.training or any(self._may_reach(own, us) for own in _choices(site))
+
+    def _may_reach(self, site: Site, us: float, all_reduce: bool = True) -> bool:
+        """Return whether the interval is below ``us`` without any use of driver and GPU by gathers,
+        and with a lower bound of the latencies."""
+        return _least_us(site) < us and self._interval_us(
+            site, _without_gathers(self._least(site)), all_reduce) < us
 
     def _paced(self, site: Site, all_reduce: bool) -> tuple[Built, NicPart | None]:
         """Return the system with its best pace of launches."""
