@@ -192,7 +192,8 @@ def row_of(name: str, point: Point, memory: int, runs: Store | None = None) -> d
     interval), ``utilisation`` (the bound over the interval), ``network_bytes_per_sample``,
     ``gpu_memory_bytes`` (of the fullest GPU), ``samples_per_second``, ``options`` (chosen),
     ``tables`` and ``busiest`` of a system with NICs (traffic of each table, and of the
-    busiest direction, see :func:`sim.evaluation.pooling.tables_of`), and ``why`` (None, or the
+    busiest direction, see :func:`sim.evaluation.pooling.tables_of`, with ``us``, the time of its
+    data on a link in the row's mini-batch), and ``why`` (None, or the
     limit because of which the system cannot be built; all else is then None).
 
     Raises ``ValueError`` if the system cannot be measured for any other reason.
@@ -225,7 +226,9 @@ def _tables(own: Placed) -> dict:
     update = getattr(tuning, "update", UPDATES[0])
     owner = owner_tables(point, trace, getattr(tuning, "pool", POOLS[0]), copied, once, update)
     tables, busiest = tables_of(point, trace, owner, copied, once, update)
-    return {"tables": tables, "busiest": busiest}
+    many = point.workload.samples / trace.mini_batch
+    rate = own.site.devices.network.bandwidth_gbit_s / 8 * 1e3
+    return {"tables": tables, "busiest": busiest | {"us": many * busiest["bytes"] / rate}}
 
 
 def options_of(name: str, own: Placed, traffic: Mapping | None = None) -> list[str]:

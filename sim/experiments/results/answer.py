@@ -12,6 +12,10 @@ EQUAL = 0.01
 """Ratios within 1 of this difference are not called a result."""
 
 
+FULL = 0.8
+"""Share of a link's rate that data without headers take, above which the link is the bottleneck."""
+
+
 def answer_of(rows: Sequence[Mapping]) -> str:
     """Return sentences that state in which rows EN is slower than the baseline, and why."""
     told = [row for row in rows if row["ratios"][OWN]]
@@ -49,6 +53,8 @@ def _cause(row: Mapping) -> str:
     name = own["bottleneck"]
     if name != "nic":
         return f"the bottleneck of EN is {name}, which a NIC does not relieve"
+    if (own.get("busiest") or {"us": 0.0})["us"] >= FULL * own["interval_us"]:
+        return f"the bottleneck is the link of a NIC, of whose rate data take at least {FULL:.0%}"
     more = own["network_bytes_per_sample"] > 1.1 * base["network_bytes_per_sample"]
     pooled = any(table["pool"] == "owner" for table in own.get("tables") or ())
     if more and not pooled:

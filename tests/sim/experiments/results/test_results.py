@@ -412,6 +412,9 @@ def test_the_answer_names_why_the_bottleneck_holds(made):
     assert "sends a vector for each row" in answer_of([row])
     row["systems"]["en"]["tables"] = [{"pool": "owner"}]
     assert "tables pool at their owner where that is faster" in answer_of([row])
+    for share, said in ((0.81, True), (0.79, False)):
+        row["systems"]["en"]["busiest"] = {"us": share * row["systems"]["en"]["interval_us"]}
+        assert ("the bottleneck is the link of a NIC" in answer_of([row])) == said
     row["ratios"]["en"] = 0.995
     assert answer_of([row]).startswith("EN is slower than bl-tuned in 0 of 1 rows, and faster in 0")
 
