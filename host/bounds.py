@@ -30,7 +30,7 @@ def check_least(owner: object, **least: float) -> None:
 
 
 def check_known(owner: object, **known: Collection[object]) -> None:
-    """Raise ``ValueError`` for an attribute of ``owner`` that is not among its allowed texts.
+    """Raise ``ValueError`` for an attribute of ``owner`` that is not among its allowed values.
 
     None is valid only if listed.
     """

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from host.bounds import check_least
-from host.timing.network import NetworkProfile
+from host.timing.network import IP_BYTES, MTUS, NetworkProfile
 from host.toml.provenance import check_source
 
 __all__ = ["Level", "Topology", "TopologyProfile", "of_traffic"]
@@ -89,8 +89,8 @@ class TopologyProfile:
                            dtype=object))
 
     @classmethod
-    def of(cls, network: NetworkProfile, nodes: int, payload: int = 1472, header: int = 42,
-           inside: Sequence[Level] = (), nics: int = 1) -> "TopologyProfile":
+    def of(cls, network: NetworkProfile, nodes: int, payload: int = MTUS[0] - IP_BYTES,
+           header: int = 42, inside: Sequence[Level] = (), nics: int = 1) -> "TopologyProfile":
         """Return the levels ``inside`` each of ``nodes`` nodes, and the network that joins nodes.
 
         payload, header: bytes of a full frame; the default is UDP with an MTU of 1,500.

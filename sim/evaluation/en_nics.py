@@ -3,13 +3,7 @@
 from dataclasses import replace
 
 from gen.base.settings import overridden
-from host.systems import (
-    Devices,
-    EnTuning,
-    HostTuning,
-    fixed_of,
-    ring_of,
-)
+from host.systems import Devices, EnTuning, HostTuning, fixed_of, ring_of
 from host.timing.clock import cycles_of_us
 from host.timing.network import IP_BYTES, MTUS
 from rtl.formats import BEAT_BYTES
@@ -18,12 +12,7 @@ from sim.evaluation.nic import NicPart, Nics, nic_part
 from sim.evaluation.pooling import owner_tables
 from sim.evaluation.search import Site
 from sim.evaluation.system import PARTS
-from sim.evaluation.trace import (
-    Trace,
-    model_without,
-    plan_of,
-    without_small,
-)
+from sim.evaluation.trace import Trace, model_without, plan_of, without_small
 from sim.job.row_places import check_bar
 
 __all__ = ["JUMBO", "SIZES", "check_jumbo", "check_seen", "en_nic", "nic_devices", "nic_point",

@@ -24,7 +24,7 @@ from host.wire.indices import MOST_INDICES, pooled_instead
 from rtl.config import NicConfig
 from sim.evaluation.en_nics import check_seen, en_nic, nic_devices, nic_point, nics_of, reads_own
 from sim.evaluation.gradient_path import with_updates
-from sim.evaluation.least import deliveries, least_times, link_bounds
+from sim.evaluation.least import deliveries, least_times, link_bounds, with_phases
 from sim.evaluation.nic import NicPart, busy_times
 from sim.evaluation.pooling import owner_tables, pooled_in_words, slots_of
 from sim.evaluation.search import GAIN, Built, Choice, Search, Site, cost_of, fastest, lowest, sums
@@ -132,7 +132,7 @@ class EnSearch(Search):
         of copied tables, or by one of the next two paces."""
         rows, paces = (sorted({getattr(each, name) for each in self.options()})
                        for name in ("copied_rows", "pace_us"))
-        allowed = {replace(each, patient=option.patient) for each in self.options()}
+        allowed = set(self.options())
         return [each for each in super().near(option, changes) if each in allowed and abs(
             rows.index(each.copied_rows) - rows.index(option.copied_rows)) <= 1 and abs(
                 paces.index(each.pace_us) - paces.index(option.pace_us)) <= 2]
@@ -161,9 +161,8 @@ class EnSearch(Search):
 
     def _paced_of(self, option: EnTuning) -> list[Way]:
         busy = self._busy(replace(option, **vars(HostTuning())))
-        return [Way(steps) for steps in self._ways(option, [
-            replace(each, phases=least.phases)
-            for each, least in zip(busy, self._least_times(option))], few=True)]
+        times = with_phases(busy, self._least_times(option))
+        return [Way(steps) for steps in self._ways(option, times, few=True)]
 
     def _least_times(self, option: EnTuning) -> list[NicTimes]:
         share = ceil(self.site.trace.mini_batch / self.site.point.cluster.endpoints)

@@ -1,15 +1,13 @@
 """Lower bounds of the times of NICs, from counts."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from host.model import Model
 from host.once import once
-from host.systems import (
-    Delivery,
-    EnTuning,
-    delivery_of,
-)
+from host.systems import Delivery, EnTuning, delivery_of
 from host.systems.nic_times import NicTimes
 from host.timing.clock import CYCLE_NS
 from rtl.config import LANES
@@ -17,13 +15,9 @@ from rtl.formats import DescriptorKind
 from sim.evaluation.fields import Fields
 from sim.evaluation.pooling import least_vectors
 from sim.evaluation.search import Site
-from sim.evaluation.trace import (
-    Trace,
-    plan_of,
-    tally_of,
-)
+from sim.evaluation.trace import Trace, plan_of, tally_of
 
-__all__ = ["deliveries", "least_times", "link_bounds"]
+__all__ = ["deliveries", "least_times", "link_bounds", "with_phases"]
 
 
 def deliveries(point: Fields, trace: Trace, copied_rows: int, owner: tuple[int, ...] = (),
@@ -64,6 +58,12 @@ def least_times(model: Model, tuning: EnTuning, of: Delivery, samples: int,
     own = (0, 0) if tuning.deliver == "interaction" else (of.own_rows, of.own_bags)
     return NicTimes({"embedding_lookup": us}, us, own_rows=own[0], own_bags=own[1],
                     delivered_bytes=of.result_bytes(tuning.deliver, model, samples))
+
+
+def with_phases(busy: Sequence[NicTimes], least: Sequence[NicTimes]) -> list[NicTimes]:
+    """Return the times of ``busy`` NICs with the phases of their lower bounds ``least``: latencies
+    take further runs."""
+    return [replace(each, phases=of.phases) for each, of in zip(busy, least)]
 
 
 def link_bounds(site: Site, owner: tuple[int, ...], copied_rows: int = 0,

@@ -23,7 +23,7 @@ from host.systems import (
 from host.timing.network import MTUS
 from sim.evaluation.en_nics import JUMBO, check_jumbo
 from sim.evaluation.fields import Fields, Options, SmartNicOptions
-from sim.evaluation.least import deliveries, least_times, link_bounds
+from sim.evaluation.least import deliveries, least_times, link_bounds, with_phases
 from sim.evaluation.nic import NicPart, busy_times
 from sim.evaluation.pooling import owner_tables, pooled_in_words
 from sim.evaluation.search import GAIN, Built, Search, Site, sums
@@ -116,11 +116,9 @@ class SmartNic(System):
         return _SmartNics(site, all_reduce, times).best().interval_us
 
     def _least(self, site: Site) -> list[NicTimes]:
-        """Return the times of NICs with a lower bound of the latencies, which take further runs."""
-        busy = busy_times(site.point, self.nics(site.point), site.nic_trace, site.devices,
-                          site.runs)
-        return [replace(each, phases=least.phases)
-                for each, least in zip(busy, _least_times(site))]
+        """Return the times of NICs with a lower bound of the latencies."""
+        return with_phases(busy_times(site.point, self.nics(site.point), site.nic_trace,
+                                      site.devices, site.runs), _least_times(site))
 
 
 def _without_gathers(times: list[NicTimes]) -> list[NicTimes]:
