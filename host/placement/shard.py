@@ -119,7 +119,8 @@ class ShardPlan:
 
     @classmethod
     def deal(cls, model: Model, nodes: int, placement: str = "even",
-             lookups: Sequence[int] | None = None, gpus: int = 1) -> "ShardPlan":
+             lookups: Sequence[int] | None = None, gpus: int = 1,
+             tables: int | None = None) -> "ShardPlan":
         """Place the tables of ``model`` by one of `host.placement.deal.PLACEMENTS`, or at listed
         nodes.
 
@@ -129,6 +130,8 @@ class ShardPlan:
 
         lookups: measured lookups of each table, required by the placement ``lookups``.
         gpus: consecutive nodes that are GPUs of one host.
+        tables: number of tables that decides whether rows are hashed, if ``model`` is the part of a
+        model that is not copied; None for the tables of ``model``.
 
         Raises ``ValueError`` for an unknown placement, and for missing or too many lookups or
         nodes.
@@ -143,7 +146,7 @@ class ShardPlan:
                              f"not {len(given)}")
         weighted = [table in model.weighted_tables for table in range(model.tables)]
         sizes = tuple(zip(model.rows, model.dimensions or (1,) * model.tables, weighted))
-        if placement == "row" or (nodes > model.tables and given is None):
+        if placement == "row" or (nodes > (tables or model.tables) and given is None):
             return cls(nodes, tuple(Placement(DescriptorKind.ROW, rows, 0, nodes, values,
                                               weighted=heavy)
                                     for rows, values, heavy in sizes), rule)

@@ -16,9 +16,11 @@ INDEX_BYTES = 2
 """Bytes of an index into the distinct vectors of a share."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Delivery:
-    """Counts of one mini-batch: for each member, the maximum over nodes.
+    """Counts of one mini-batch at each node: int64 ``[nodes]``, or an integer, the same at all.
+
+    The busiest node is another one for each kind of work, see :meth:`most`.
 
     Members
     -------
@@ -32,24 +34,28 @@ class Delivery:
     segments: segments of bags that other nodes pool, without the first of each bag; a lower bound.
     """
 
-    slots: int
-    bags: int
-    vectors: int
-    copied_slots: int = 0
-    copied_bags: int = 0
-    own_rows: int = 0
-    own_bags: int = 0
-    segments: int = 0
+    slots: np.ndarray | int
+    bags: np.ndarray | int
+    vectors: np.ndarray | int
+    copied_slots: np.ndarray | int = 0
+    copied_bags: np.ndarray | int = 0
+    own_rows: np.ndarray | int = 0
+    own_bags: np.ndarray | int = 0
+    segments: np.ndarray | int = 0
+
+    def most(self, *names: str) -> int:
+        """Return the sum of these members at the node where it is largest."""
+        return int(np.max(sum(getattr(self, name) for name in names)))
 
     @property
     def index_bytes(self) -> int:
         """Bytes of the indices from slots to vectors."""
-        return INDEX_BYTES * self.slots
+        return INDEX_BYTES * self.most("slots")
 
     @property
     def bag_bytes(self) -> int:
         """Bytes of the bag offsets; 0 if every bag has exactly one slot."""
-        return 0 if self.slots == self.bags else INDEX_BYTES * self.bags
+        return 0 if np.all(self.slots == self.bags) else INDEX_BYTES * self.most("bags")
 
     def result_bytes(self, deliver: str, model: Model, samples: int) -> int:
         """Return the minimum bytes of a share's results, without headers.
@@ -59,8 +65,8 @@ class Delivery:
         if deliver == "interaction":
             return 4 * model.interaction_width * samples
         if deliver == "pooled":
-            return 4 * model.width * self.bags
-        return 4 * model.width * self.vectors + self.index_bytes
+            return 4 * model.width * self.most("bags")
+        return int(np.max(4 * model.width * self.vectors + INDEX_BYTES * self.slots))
 
 
 def delivery_of(tally: Tally, small: Sequence[bool], pooled: Mapping[int, int] | None = None,
@@ -90,10 +96,10 @@ def delivery_of(tally: Tally, small: Sequence[bool], pooled: Mapping[int, int] |
     other = ~copied & (owner >= 0) & ~mine
     foreign = (counts.bags * other).sum(axis=1)
     words = counts.bags + np.ceil(counts.keys / 2)
-    return Delivery(*(int(each.max()) for each in (
+    return Delivery(
         (counts.keys * looked_up).sum(axis=1) + foreign,
         (sizes * (looked_up | other)).sum(axis=1),
         (counts.distinct * looked_up).sum(axis=1) + foreign,
         (counts.keys * copied).sum(axis=1), (sizes * copied).sum(axis=1),
         (counts.keys * mine).sum(axis=1), (counts.bags * mine).sum(axis=1),
-        (np.maximum(0, words // 8 - counts.bags) * other).sum(axis=1))))
+        (np.maximum(0, words // 8 - counts.bags) * other).sum(axis=1).astype(np.int64))

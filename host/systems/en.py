@@ -60,7 +60,7 @@ def en(w: Workload, d: Devices, options: StepOptions, nic: NicTimes, delivery: D
     if not tuning.possible(options.training):
         raise ValueError(f"en must have consistent options, not {tuning.in_words()}")
     if tuning.deliver == "unique":
-        check_share(delivery.slots)
+        check_share(delivery.most("slots"))
     return _En(w, d, options, nic, delivery, tuning).build()
 
 
@@ -108,7 +108,7 @@ class _En:
         """
         own = self._delivery
         return float(4 * self._w.model.dense * self._samples
-                     + self._tuning.key_bytes * (own.copied_slots + own.copied_bags
+                     + self._tuning.key_bytes * (own.most("copied_slots", "copied_bags")
                                                  + self._nic.own_rows + self._nic.own_bags
                                                  + self._w.whole.max() * self._tuning.bags_once)
                      + (own.bag_bytes if self._tuning.deliver == "unique" else 0))
@@ -155,18 +155,18 @@ class _En:
         fused = self._d.kernels >= 2 and w.model.interaction == "dot" and not tuning.bags_once
         if not self._nic.own_bags or tuning.deliver != "pooled" or fused:
             return 0, 0
-        return self._delivery.copied_slots, self._delivery.copied_bags
+        return self._delivery.most("copied_slots"), self._delivery.most("copied_bags")
 
     def _interaction(self) -> list[Work]:
         """Return the kernels that expand delivered vectors and compute the interaction."""
         w, own, deliver = self._w, self._delivery, self._tuning.deliver
         if deliver == "interaction":
             return []
-        rows, bags = (all_of - done for all_of, done in zip(
-            (own.copied_slots, own.copied_bags), self._beside_own()))
-        index = self._tuning.key_bytes * (rows + bags)
+        gathered = not any(self._beside_own())
+        index = self._tuning.key_bytes * own.most("copied_slots", "copied_bags") * gathered
+        read = [*["copied_"] * gathered, *[""] * (deliver == "unique")]
+        rows, bags = (own.most(*(kind + name for kind in read)) for name in ("slots", "bags"))
         if deliver == "unique":
-            rows, bags = rows + own.slots, bags + own.bags
             index += own.index_bytes + own.bag_bytes
         if self._tuning.bags_once:
             new = [gather(rows, bags, w.model.width)] if rows else []

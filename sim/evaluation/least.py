@@ -52,10 +52,10 @@ def least_times(model: Model, tuning: EnTuning, of: Delivery, samples: int,
     samples: samples of a share. link_us: microseconds of the busiest network link, see
     :func:`link_bounds`.
     """
-    moved = of.vectors if tuning.deliver == "unique" else of.slots
-    us = max(of.slots + of.segments, moved * max(1, model.width // LANES)) * CYCLE_NS / 1e3
+    moved = of.most("vectors" if tuning.deliver == "unique" else "slots")
+    us = max(of.most("slots", "segments"), moved * max(1, model.width // LANES)) * CYCLE_NS / 1e3
     us = max(us, link_us)
-    own = (0, 0) if tuning.deliver == "interaction" else (of.own_rows, of.own_bags)
+    own = (0, 0) if tuning.deliver == "interaction" else (of.most("own_rows"), of.most("own_bags"))
     return NicTimes({"embedding_lookup": us}, us, own_rows=own[0], own_bags=own[1],
                     delivered_bytes=of.result_bytes(tuning.deliver, model, samples))
 

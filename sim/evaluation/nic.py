@@ -302,7 +302,6 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
                 settings.append(f"{cache}_rows={held}")
             else:
                 settings.append(f"{cache}_sets={held // ways}")
-    placement, lookups = placement_of(point, placed or trace)
     return RunOptions.of(
         config=workload.preset, model=trace.model if trace.changed or not workload.of_paper
         else None,
@@ -311,8 +310,8 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
         samples=sum(len(batch.samples) for batch in trace.batches), mini_batch=trace.mini_batch,
         in_flight=depth, data=workload.data or None, format=workload.format, threads=1,
         fidelity=point.system.fidelity, network=devices.network, pcie=devices.pcie, gpu=gpu,
-        mlp="blas", seed=workload.seed, placement=placement,
-        copied_rows=point.system.copied_rows, lookups=lookups, gpus=point.cluster.gpus_per_nic,
+        mlp="blas", seed=workload.seed, placement=placement_of(point, placed or trace),
+        copied_rows=point.system.copied_rows, gpus=point.cluster.gpus_per_nic,
         owner_tables=point.system.owner_tables, own_bags=point.system.own_bags,
         repeats=point.system.repeats)
 

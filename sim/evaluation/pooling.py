@@ -133,24 +133,26 @@ def _busiest(trace: Trace, plan: ShardPlan, foreign: ForeignBags, traffic: PoolB
              split: str) -> dict:
     """Return the busiest direction of the busiest node, per mini-batch.
 
-    The bytes of a table are split over pairs of nodes like its foreign bags in the measured
-    mini-batches, those of the member ``split`` of `Counts`; a vector returns for each request.
+    The bytes of a table are split over pairs of nodes like its distinct foreign rows in the
+    measured mini-batches, or like its foreign bags, the member ``split`` of `Counts`, if it pools
+    at its owner. A vector returns for each request.
     """
     nodes, size = plan.nodes, 4 * trace.model.width + 2
     owner = plan.owner_pooled > 0
-    bags = np.sum([_pairs(trace, plan, number, split)
-                   for number in range(len(trace.measured))], axis=0)
-    total = np.maximum(bags.sum(axis=(0, 1)), 1)
+    moved = np.sum([np.where(owner, *(_pairs(trace, plan, number, name)
+                                      for name in (split, "distinct")))
+                    for number in range(len(trace.measured))], axis=0)
+    total = np.maximum(moved.sum(axis=(0, 1)), 1)
     answered = size * np.where(owner, foreign.bags, traffic.missed_rows)
     # Gradients travel like lookups.
     asked = np.where(owner, traffic.owner_bytes + traffic.owner_gradients,
                      traffic.requester_bytes + traffic.requester_gradients) - answered
-    asks, answers = ((bags * each / total).sum(axis=2) / len(trace.batches)
+    asks, answers = ((moved * each / total).sum(axis=2) / len(trace.batches)
                      for each in (asked, answered))
-    moved = np.array([asks.sum(axis=1) + answers.sum(axis=0),
-                      asks.sum(axis=0) + answers.sum(axis=1)])
-    way, node = np.unravel_index(moved.argmax(), (2, nodes))
-    return {"node": int(node), "direction": ("out", "in")[way], "bytes": float(moved.max())}
+    ways = np.array([asks.sum(axis=1) + answers.sum(axis=0),
+                     asks.sum(axis=0) + answers.sum(axis=1)])
+    way, node = np.unravel_index(ways.argmax(), (2, nodes))
+    return {"node": int(node), "direction": ("out", "in")[way], "bytes": float(ways.max())}
 
 
 def least_vectors(point: Fields, trace: Trace, number: int, owner: tuple[int, ...],

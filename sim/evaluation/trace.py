@@ -12,6 +12,7 @@ from host.batching import Batcher, MiniBatch, algorithm_of
 from host.data.contents import check_contents, contents
 from host.model import Model
 from host.once import once
+from host.placement.deal import given_owners
 from host.placement.shard import ShardPlan
 from host.samples import Samples, first_samples
 from host.systems import Tally
@@ -264,12 +265,12 @@ def placement_name(point: Fields) -> str:
     return point.cluster.placement
 
 
-def placement_of(point: Fields, trace: Trace) -> tuple[str, tuple[int, ...] | None]:
-    """Return the placement and the lookups with which a run of NICs has the plan of a point."""
+def placement_of(point: Fields, trace: Trace) -> str:
+    """Return the placement with which a run of NICs has the plan of a point."""
     plan = plan_of(point, trace)
-    if point.cluster.gpus == 1 or any(t.kind == DescriptorKind.ROW for t in plan.tables):
-        return placement_name(point), plan.rule.lookups
-    return ",".join(str(table.owner) for table in plan.tables), None
+    if any(table.kind == DescriptorKind.ROW for table in plan.tables):
+        return "row"
+    return ",".join(str(table.owner) for table in plan.tables)
 
 
 @once
@@ -277,10 +278,16 @@ def _plan(trace: Trace, nodes: int, placement: str, gpus: int,
           least_rows: int | None = None) -> ShardPlan:
     """Return the plan of a trace; ``least_rows``: tables of at most this many rows are left out."""
     kept, lookups = _larger(trace, least_rows), None
+    every = model_of(trace.of.dataset).rows
+    if (given := given_owners(placement)) and len(given) == len(every):
+        left = max(-1 if rows is None else rows for rows in (trace.least_rows, least_rows))
+        placement = ",".join(str(node) for node, rows in zip(given, every)
+                             if rows > left)
     if placement == "lookups":
         lookups = np.sum([batch.samples.bag_lengths.sum(axis=0, dtype=np.int64)
                           for batch in trace.batches], axis=0)[kept].tolist()
-    return ShardPlan.deal(model_without(trace, least_rows), nodes, placement, lookups, gpus)
+    return ShardPlan.deal(model_without(trace, least_rows), nodes, placement, lookups, gpus,
+                          len(every))
 
 
 def model_without(trace: Trace, rows: int | None) -> Model:

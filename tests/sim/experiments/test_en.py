@@ -242,7 +242,8 @@ def test_shares_with_more_slots_than_indices_get_vectors_of_bags(monkeypatch):
     built = POINT.kind.at(Site.of(POINT))[0]
     assert built.tuning.deliver != "unique"
     assert built.notes[-1] == pooled_instead(max(
-        of.slots for of in deliveries(POINT, trace_of(POINT.workload), built.tuning.copied_rows)))
+        of.most("slots")
+        for of in deliveries(POINT, trace_of(POINT.workload), built.tuning.copied_rows)))
 
 
 def test_no_interaction_of_more_vectors_than_a_nic_has():

@@ -88,7 +88,8 @@ def test_rtl_takes_what_is_recorded(recorded):
     ran = setting.in_rtl()
     nodes = sum(node["partials"] for node in ran["backward"])
     assert ran["phases_us"]["update"] == pytest.approx(took, rel=0.01)
-    assert nodes / ran["steps"] / setting.config.vector_beats == sent
+    # Keys that leave the reducer early, and have two sums, differ by a few.
+    assert nodes / ran["steps"] / setting.config.vector_beats == pytest.approx(sent, rel=1e-3)
 
 
 def test_more_of_anything_takes_longer():

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from host.model import Model, load_model
@@ -9,8 +10,11 @@ from host.placement.deal import PLACEMENTS
 from sim.evaluation import placing
 from sim.evaluation.placing import FIRST, Placed, counted, held_bytes, nic_us, placed, placements
 from sim.evaluation.point import Point
+from sim.evaluation.pooling import tables_of
 from sim.evaluation.search import Site
-from sim.evaluation.trace import plan_of
+from sim.evaluation.trace import placement_of, plan_of, without_small
+from sim.job.inputs import SampleSource
+from sim.job.options import RunOptions
 from tests.sim import inputs
 
 SYSTEMS = ("bl-tuned", "lc+rc", "en")
@@ -108,8 +112,9 @@ def test_counts_judge_the_placements_of_nics(history):
     sites = {name: Site.of(point_of("en", history, placement=name)) for name in PLACEMENTS}
     us = {name: nic_us(site) for name, site in sites.items()}
     assert us["row"] < 0.7 * us["even"] and us["lookups"] <= us["even"]
-    # NICs do not serve copied tables; tables that remain are fewer than the nodes, and hashed.
-    assert nic_us(sites["even"], 1_600_000) == nic_us(sites["row"], 1_600_000) < us["even"]
+    # NICs do not serve copied tables; the table that remains is whole, or hashed.
+    left = {name: nic_us(site, 1_600_000) for name, site in sites.items()}
+    assert left["row"] < us["row"] and left["row"] < 0.3 * left["even"]
 
 
 def test_repeats_are_those_of_the_counts(history):
@@ -161,6 +166,37 @@ def test_a_placement_whose_rows_nics_do_not_see_is_dropped(history):
     assert "larger than the BAR" in (point.kind.why_not_placed(Site.of(hashed)) or "")
     whole = placed(point).point.cluster.placement
     assert whole not in (None, "row")
+
+
+@pytest.mark.parametrize("placement", ["even", "rows", "lookups", "0,1,2,3,0,1", "row"])
+def test_copies_leave_whole_tables_whole(placement, history):
+    """Three tables are not copied on 4 nodes: NICs have the owners of the common plan."""
+    model = replace(history, rows=(900, 50, 5000, 7000, 60, 70), bags=((1, 1),) * 6)
+    point = point_of("en", model, placement=placement)
+    trace = trace_of(point)
+    left = without_small(trace, 100)
+    whole = plan_of(point, trace).with_copies(100).tables
+    expected = [whole[number] for number in (0, 2, 3)]
+    assert list(plan_of(point, left).tables) == list(
+        plan_of(point, trace, 100).tables) == expected
+    options = RunOptions.of(model=left.model, nodes=4, placement=placement_of(point, left))
+    assert list(SampleSource.of(options.workload).plan().tables) == expected
+
+
+def test_the_busiest_direction_counts_a_row_once_per_share(history):
+    """With one hot row, its owner answers each other node once; other rows are spread."""
+    model = replace(history, rows=(50_000,) * 4, bags=((1, 1),) * 4)
+    point = point_of("en", model, placement="row", mini_batch=512, measured=4)
+    site = Site.of(point)
+    hot = [replace(batch, samples=replace(
+        batch.samples, rows=np.where(batch.samples.rows % 2, 7, batch.samples.rows)))
+        for batch in site.trace.batches]
+    trace = replace(site.trace, batches=tuple(hot))
+    tables, busiest = tables_of(point, trace, ())
+    sent = sum(row["requester_bytes"] for row in tables)
+    assert sum(row["distinct_foreign_rows"] for row in tables) < 0.6 * sum(
+        row["foreign_bags"] for row in tables)
+    assert sent / 4 < busiest["bytes"] < 1.1 * sent / 4
 
 
 def test_a_plan_needs_a_placement(history):
