@@ -23,7 +23,8 @@ from sim.evaluation.store import Store
 from sim.evaluation.trace import (
     Trace,
     busy_trace,
-    least_busy,
+    deeper,
+    first_depth,
     nic_plan_of,
     placement_of,
     plan_of,
@@ -125,8 +126,10 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     """Run the NICs of a point, or read their runs from ``runs``, which stores new runs.
 
     The latency of a mini-batch comes from a run with one in flight. The interval comes, in
-    inference, from a run of :func:`sim.evaluation.trace.busy_trace`; the system then applies its
-    own depth. The warm-up is not counted. A thread of the driver launches each gather on the GPU,
+    inference, from runs of :func:`sim.evaluation.trace.busy_trace` with more and more in flight,
+    until NICs are no faster: the fewest that suit NICs are in flight there, and the doorbell of a
+    later one follows the answers of an earlier one. The system applies its own depth to the
+    rest. The warm-up is not counted. A thread of the driver launches each gather on the GPU,
     one call at a time, which adds to the gather's latency.
 
     With the interaction on the NIC, the phase ``irregular`` is the time by which a run with
@@ -199,12 +202,17 @@ def _busy(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     """Return the times of NICs with several mini-batches in flight, without latencies."""
     interacts, cluster = _interacts(point, nics), point.cluster
     share = int(np.ceil(trace.mini_batch / cluster.all_nics))
-    long, many = (trace, 1) if point.workload.training else busy_trace(
-        trace, least_busy(share, bool(point.system.owner_tables)))
     gpu, called = serving(point, nics, devices, trace.model)
-    busy, = all_runs([options_of(point, nics, long, devices, gpu, cache_rows(point, nics, trace)[0],
-                                 interacts, many, trace)], long, runs)
-    interval = busy.interval_us(long.warmup)
+    rows, depth, found = cache_rows(point, nics, trace)[0], first_depth(trace, share), []
+    while True:
+        long, many = (trace, 1) if point.workload.training else busy_trace(trace, depth)
+        run, = all_runs([options_of(point, nics, long, devices, gpu, rows, interacts, many, trace)],
+                        long, runs)
+        found.append((run.interval_us(long.warmup), depth, run))
+        if many < depth or not deeper(depth, [us for us, _, _ in found]):
+            break
+        depth *= 2
+    interval, _, busy = min(found, key=lambda each: each[:2])
     gathers, gathered, delivered = (max(counts) / busy.mini_batches for counts in (
         busy.launches, busy.gathered, busy.delivered))
     pooled = [max(counts) / len(busy.records) for counts in (

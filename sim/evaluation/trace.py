@@ -1,6 +1,6 @@
 """Trace of a point: its mini-batches, the placement of its tables, and the part that NICs see."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from threading import Lock
@@ -21,28 +21,21 @@ from sim.evaluation.fields import Fields, Workload, model_of
 from sim.job.inputs import SampleSource
 from sim.job.workload import Workload as JobWorkload
 
-__all__ = ["ENDLESS", "LEAST_BUSY", "LEAST_BUSY_POOLED", "FewSamplesError", "Trace", "arrivals_of",
-           "busy_trace", "copied_all", "first_of", "least_busy", "model_without", "nic_plan_of",
-           "placement_of", "plan_of", "tally_of", "trace_key", "trace_of",
-           "without_small"]
+__all__ = ["ENDLESS", "FewSamplesError", "Trace", "arrivals_of", "busy_trace", "copied_all",
+           "deeper", "first_depth", "first_of", "model_without", "nic_plan_of", "placement_of",
+           "plan_of", "tally_of", "trace_key", "trace_of", "without_small"]
 
 SATURATED = 16
-"""Mini-batches in flight that keep NICs busy. A short trace uses half the number of measured
-mini-batches, because the interval is measured between the two halves."""
+"""Most mini-batches in flight of a run that measures the interval of NICs."""
 
-_SETTLED, _SETTLED_KEYS = 8, 400_000
-"""Mini-batches of a busy run's warm-up per mini-batch in flight, and their keys, at most. All nodes
-begin at once, and NICs keep this rhythm for up to about 90 mini-batches of 128 samples. At least
-one: counts begin and end with mini-batches in flight."""
+_FILLED, _FILLED_KEYS = 512, 400_000
+"""Samples of a share, and keys of all shares at most, that are in flight first; at least two
+mini-batches. With more in flight, NICs may be slower: two_towers varies for hundreds of
+mini-batches, and terabyte with 2,048 samples takes 1.3 times as long with 4 as with 2."""
 
-LEAST_BUSY, LEAST_BUSY_POOLED = 4, 8
-"""Least mini-batches of a busy run that are measured: without, and with tables that pool at their
-owner. With one in flight, an interval is the time of a mini-batch alone, 3.5 % too long on
-two_towers with 64 samples. Bags wait for kernels of a GPU, so that more in flight overlap."""
-
-_POOLED_SAMPLES = 64
-"""Least samples of a share that are in flight in a busy run with tables that pool at their owner,
-where mini-batches are small. A kernel of production pools the bags of about 20."""
+_LONG_US, _SHORT_US = 100.0, 4.0
+"""Intervals for which no more mini-batches are in flight: latencies of about 10 us are hidden, and
+other parts of a system take longer."""
 
 ENDLESS = 1 << 40
 """Samples of a source of which the first are used, see :func:`first_of`."""
@@ -193,40 +186,44 @@ def _opened(source: SampleSource, read: tuple[str, ...]) -> SampleSource:
     return source
 
 
-def least_busy(samples: int, pooled: bool) -> int:
-    """Return the least mini-batches of a busy run that are measured, see :func:`busy_trace`.
+def first_depth(trace: Trace, share: int) -> int:
+    """Return the mini-batches that are in flight first in runs that measure the interval of NICs.
 
-    ``samples``: of a share. ``pooled``: whether tables pool at their owner.
+    ``share``: samples of a NIC's share.
     """
-    if not pooled:
-        return LEAST_BUSY
-    return max(LEAST_BUSY_POOLED, min(2 * SATURATED, 2 * -(-_POOLED_SAMPLES // samples)))
+    keys = sum(len(batch.samples.rows) for batch in trace.batches) // len(trace.batches)
+    wanted = max(2, min(SATURATED, -(-_FILLED // share), _FILLED_KEYS // max(1, keys)))
+    return 1 << (wanted - 1).bit_length()
 
 
-def busy_trace(trace: Trace, least: int = LEAST_BUSY) -> tuple[Trace, int]:
+def deeper(depth: int, us: Sequence[float]) -> bool:
+    """Return whether twice ``depth`` mini-batches in flight may make NICs faster.
+
+    ``us``: intervals with fewer mini-batches in flight and, at the end, with ``depth``.
+    """
+    return (depth < SATURATED and _SHORT_US < us[-1] < _LONG_US
+            and (len(us) < 2 or us[-1] < us[-2]))
+
+
+def busy_trace(trace: Trace, depth: int) -> tuple[Trace, int]:
     """Return the trace of a run that measures the interval of NICs, and its mini-batches in flight.
 
-    It is a longer trace of the same source: the warm-up lasts until the nodes' common start has no
-    effect, and as many mini-batches as are in flight follow the measured ones, because NICs that
-    drain are faster. Files may have fewer. A trace that is too short for several mini-batches in
-    flight is returned itself, with 1.
+    It is a longer trace of the same source: in the warm-up, the nodes' common start fades, and as
+    many mini-batches as are in flight follow the measured ones, because NICs that drain are faster.
+    Files may have fewer. A trace that is too short for several mini-batches in flight is returned
+    itself, with 1.
 
-    ``least``: least mini-batches that are measured, unless files have fewer.
+    ``depth``: mini-batches in flight, unless files have too few.
     """
-    measured = len(trace.measured) if trace.only else max(least, len(trace.measured))
-    in_flight = min(SATURATED, measured // 2)
-    if in_flight < 2:
-        return trace, 1
     found = trace
     if not trace.only:
-        keys = sum(len(batch.samples.rows) for batch in trace.batches) // len(trace.batches)
-        settled = max(1, min(_SETTLED * in_flight, _SETTLED_KEYS // max(1, keys)))
-        found = trace_of(replace(trace.of, warmup=max(trace.warmup, settled),
-                                 measured=measured + in_flight))
+        measured = max(2 * depth, min(4 * depth, SATURATED))
+        found = trace_of(replace(trace.of, warmup=max(trace.warmup, 2 * depth),
+                                 measured=measured + depth))
         if trace.least_rows is not None:
             found = without_small(found, trace.least_rows)
-    in_flight = min(in_flight, len(found.measured) // 3)
-    return (found, in_flight) if in_flight > 1 else (trace, 1)
+    depth = min(depth, len(found.measured) // 3)
+    return (found, depth) if depth > 1 else (trace, 1)
 
 
 def arrivals_of(trace: Trace, per_us: float, seed: int) -> np.ndarray:

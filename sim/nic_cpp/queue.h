@@ -41,6 +41,7 @@ public:
         depth_ = depth;
         registered_ = registered;
         items_.resize(4);
+        mask_ = 3;
     }
     void skid(Clock* clock) { init(clock, 1, 2); }
     void fifo(Clock* clock, size_t depth, Cycle latency = 2) { init(clock, latency, depth, true); }
@@ -61,11 +62,11 @@ public:
     const T& front() const { return items_[head_].value; }
     T& front() { return items_[head_].value; }
     // The arrival time of the item `place` places after the first.
-    Cycle at(size_t place) const { return items_[(head_ + place) & (items_.size() - 1)].at; }
+    Cycle at(size_t place) const { return items_[(head_ + place) & mask_].at; }
 
     T pop() {
         T value = items_[head_].value;
-        head_ = (head_ + 1) & (items_.size() - 1);
+        head_ = (head_ + 1) & mask_;
         count_--;
         popped_ = clock_->now;
         clock_->moved = true;
@@ -76,8 +77,8 @@ public:
     }
     // Push an item that arrives in cycle `at`, which must not decrease.
     void put(const T& value, Cycle at) {
-        if (count_ == items_.size()) grow();
-        items_[(head_ + count_++) & (items_.size() - 1)] = {at, value};
+        if (count_ > mask_) grow();
+        items_[(head_ + count_++) & mask_] = {at, value};
     }
 
 private:
@@ -92,14 +93,15 @@ private:
     }
     void grow() {
         std::vector<Item> larger(2 * items_.size());
-        for (size_t k = 0; k < count_; k++) larger[k] = items_[(head_ + k) & (items_.size() - 1)];
+        for (size_t k = 0; k < count_; k++) larger[k] = items_[(head_ + k) & mask_];
         items_.swap(larger);
         head_ = 0;
+        mask_ = items_.size() - 1;
     }
 
     Clock* clock_ = nullptr;
     Cycle latency_ = 1, popped_ = NEVER;
-    size_t depth_ = 0, head_ = 0, count_ = 0;
+    size_t depth_ = 0, head_ = 0, count_ = 0, mask_ = 0;
     bool registered_ = false;
     std::vector<Item> items_;
 };
@@ -113,12 +115,7 @@ public:
         left_ = count;
     }
     bool any() {
-        for (uint32_t& given : soon_) {
-            const Cycle at = back_[&given - soon_];
-            if (!given || at > clock_->now) continue;
-            left_ += given;
-            given = 0;
-        }
+        if (due_ <= clock_->now) collect();
         return left_;
     }
     void take() {
@@ -130,13 +127,26 @@ public:
         const Cycle at = clock_->later(cycles);
         back_[at % MOST] = at;
         soon_[at % MOST]++;
+        if (at < due_) due_ = at;
     }
 
 private:
     static constexpr Cycle MOST = 8;
+    void collect() {
+        due_ = NEVER;
+        for (Cycle k = 0; k < MOST; k++) {
+            if (!soon_[k]) continue;
+            if (back_[k] > clock_->now) {
+                if (back_[k] < due_) due_ = back_[k];
+                continue;
+            }
+            left_ += soon_[k];
+            soon_[k] = 0;
+        }
+    }
     Clock* clock_ = nullptr;
     uint32_t left_ = 0, soon_[MOST] = {};
-    Cycle back_[MOST] = {};
+    Cycle back_[MOST] = {}, due_ = NEVER;  // due_: the first cycle in which a place returns
 };
 
 // Move an item if there is one and room for it.

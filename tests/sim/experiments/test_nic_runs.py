@@ -6,18 +6,26 @@ from itertools import pairwise
 import pytest
 from filelock import FileLock
 
-from host.systems import Devices
+from host.systems import Devices, EnTuning
 from host.timing.gpu import GpuProfile
 from host.toml.profile import load_profile
 from sim.evaluation import nic_run
 from sim.evaluation import trace as trace_module
+from sim.evaluation.en_nics import en_nic
 from sim.evaluation.measure import measure
 from sim.evaluation.nic import as_nics_see, cache_rows, options_of
 from sim.evaluation.nic_run import NicRun, Record, RunOf, all_runs, run_nics
 from sim.evaluation.point import Point
 from sim.evaluation.search import Site
 from sim.evaluation.store import Store
-from sim.evaluation.trace import busy_trace, least_busy, trace_key, trace_of, without_small
+from sim.evaluation.trace import (
+    busy_trace,
+    deeper,
+    first_depth,
+    trace_key,
+    trace_of,
+    without_small,
+)
 
 POINT = Point.named("lc+rc", nodes=2, mini_batch=16, warmup=2, measured=4, window=32)
 
@@ -84,24 +92,48 @@ def test_nics_with_a_better_constant_have_no_longer_interval(constant):
 
 def test_an_interval_is_measured_after_the_start_and_before_the_end_of_a_run():
     trace = trace_of(Point.named("lc", mini_batch=128, warmup=2, measured=8).workload)
-    busy, in_flight = busy_trace(trace)
-    assert (in_flight, busy.warmup, len(busy.measured)) == (4, 8 * 4, 8 + 4)
+    busy, in_flight = busy_trace(trace, 4)
+    assert (in_flight, busy.warmup, len(busy.measured)) == (4, 2 * 4, 4 * 4 + 4)
     assert all((a.numbers == b.numbers).all() for a, b in zip(trace.batches, busy.batches))
-    less, _ = busy_trace(without_small(trace, 1000))
-    assert less.model == without_small(trace, 1000).model and len(less.batches) == 44
-    # Small shares have more mini-batches in flight where bags wait for kernels.
-    assert [least_busy(of, True) for of in (1, 8, 16, 17, 256)] == [32, 16, 8, 8, 8]
-    assert {least_busy(of, False) for of in (1, 256)} == {4}
-    # Warm-ups are bounded by keys.
+    less, _ = busy_trace(without_small(trace, 1000), 4)
+    assert less.model == without_small(trace, 1000).model and len(less.batches) == 28
+    # Small shares have more mini-batches in flight, but not more keys.
+    assert [first_depth(trace, of) for of in (1, 32, 64, 100, 256, 512)] == [16, 16, 8, 8, 2, 2]
     large = trace_of(Point.named("lc", mini_batch=4096, warmup=1, measured=4).workload)
-    assert (busy_trace(large)[0].warmup, busy_trace(large)[1]) == (3, 2)
+    assert first_depth(large, 64) == 4
     # Without further samples, fewer mini-batches are in flight, or one.
     only = replace(trace, only=True)
-    assert busy_trace(only) == (only, 2)
+    assert busy_trace(only, 8) == (only, 2)
     short = trace_of(replace(trace.of, measured=3))
-    assert busy_trace(replace(short, only=True))[1] == 1
-    # A short trace is extended, so that two mini-batches are in flight.
-    assert (busy_trace(short)[1], len(busy_trace(short)[0].measured)) == (2, 4 + 2)
+    assert busy_trace(replace(short, only=True), 8)[1] == 1
+    # A short trace is extended.
+    assert (busy_trace(short, 2)[1], len(busy_trace(short, 2)[0].measured)) == (2, 8 + 2)
+
+
+def test_more_mini_batches_are_in_flight_while_nics_become_faster():
+    assert deeper(2, [20.0]) and deeper(4, [20.0, 10.0])
+    assert not deeper(4, [20.0, 20.0])
+    assert not deeper(16, [20.0]) and not deeper(2, [3.0]) and not deeper(2, [200.0])
+
+
+@pytest.mark.thorough
+def test_an_interval_does_not_depend_on_the_length_of_its_run(monkeypatch):
+    """Owners pool bags of up to 200 keys: their waits vary for hundreds of mini-batches."""
+    point = Point.named("en", dataset="two_towers", mini_batch=1024, warmup=0, measured=2,
+                        software="tuned_h100", gpu="gpu_h100", link="pcie_h100", rdma=True,
+                        local_cache=None, remote_cache=None)
+    site = Site.of(point)
+    tuning = EnTuning(ring=False, reads=True, deliver="pooled", pool="auto", pace_us=32.0,
+                      copied_rows=1_000_000)
+    short = en_nic(site, tuning).times[0].interval_us
+
+    def longer(trace, depth):
+        found, depth = busy_trace(trace, depth)
+        return trace_of(replace(found.of, warmup=32, measured=32 + depth)), depth
+
+    monkeypatch.setattr("sim.evaluation.nic.busy_trace", lambda trace, depth: (
+        without_small(longer(trace, depth)[0], 1_000_000), longer(trace, depth)[1]))
+    assert en_nic(site, tuning).times[0].interval_us == pytest.approx(short, rel=0.02)
 
 
 @pytest.mark.thorough
