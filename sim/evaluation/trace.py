@@ -33,6 +33,11 @@ _FILLED, _FILLED_KEYS = 512, 400_000
 mini-batches. With more in flight, NICs may be slower: two_towers varies for hundreds of
 mini-batches, and terabyte with 2,048 samples takes 1.3 times as long with 4 as with 2."""
 
+_SETTLED = 2, 8
+"""Mini-batches of the warm-up per mini-batch in flight: at least, and at most where there are as
+many keys as above. All nodes begin at once, and NICs keep this rhythm for up to about 90
+mini-batches of 128 samples."""
+
 _LONG_US, _SHORT_US = 100.0, 4.0
 """Intervals for which no more mini-batches are in flight: latencies of about 10 us are hidden, and
 other parts of a system take longer."""
@@ -191,9 +196,14 @@ def first_depth(trace: Trace, share: int) -> int:
 
     ``share``: samples of a NIC's share.
     """
-    keys = sum(len(batch.samples.rows) for batch in trace.batches) // len(trace.batches)
-    wanted = max(2, min(SATURATED, -(-_FILLED // share), _FILLED_KEYS // max(1, keys)))
+    wanted = max(2, min(SATURATED, -(-_FILLED // share), _with_keys(trace)))
     return 1 << (wanted - 1).bit_length()
+
+
+def _with_keys(trace: Trace) -> int:
+    """Return the number of mini-batches that have `_FILLED_KEYS`."""
+    keys = sum(len(batch.samples.rows) for batch in trace.batches) // len(trace.batches)
+    return _FILLED_KEYS // max(1, keys)
 
 
 def deeper(depth: int, us: Sequence[float]) -> bool:
@@ -218,8 +228,9 @@ def busy_trace(trace: Trace, depth: int) -> tuple[Trace, int]:
     found = trace
     if not trace.only:
         measured = max(2 * depth, min(4 * depth, SATURATED))
-        found = trace_of(replace(trace.of, warmup=max(trace.warmup, 2 * depth),
-                                 measured=measured + depth))
+        least, most = (depth * each for each in _SETTLED)
+        warmup = max(trace.warmup, least, min(most, _with_keys(trace)))
+        found = trace_of(replace(trace.of, warmup=warmup, measured=measured + depth))
         if trace.least_rows is not None:
             found = without_small(found, trace.least_rows)
     depth = min(depth, len(found.measured) // 3)

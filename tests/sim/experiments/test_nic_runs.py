@@ -93,10 +93,10 @@ def test_nics_with_a_better_constant_have_no_longer_interval(constant):
 def test_an_interval_is_measured_after_the_start_and_before_the_end_of_a_run():
     trace = trace_of(Point.named("lc", mini_batch=128, warmup=2, measured=8).workload)
     busy, in_flight = busy_trace(trace, 4)
-    assert (in_flight, busy.warmup, len(busy.measured)) == (4, 2 * 4, 4 * 4 + 4)
+    assert (in_flight, busy.warmup, len(busy.measured)) == (4, 8 * 4, 4 * 4 + 4)
     assert all((a.numbers == b.numbers).all() for a, b in zip(trace.batches, busy.batches))
     less, _ = busy_trace(without_small(trace, 1000), 4)
-    assert less.model == without_small(trace, 1000).model and len(less.batches) == 28
+    assert less.model == without_small(trace, 1000).model and len(less.batches) == 52
     # Small shares have more mini-batches in flight, but not more keys.
     assert [first_depth(trace, of) for of in (1, 32, 64, 100, 256, 512)] == [16, 16, 8, 8, 2, 2]
     large = trace_of(Point.named("lc", mini_batch=4096, warmup=1, measured=4).workload)

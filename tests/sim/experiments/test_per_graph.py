@@ -48,8 +48,9 @@ def test_the_choice_makes_no_baseline_slower(dataset, fixed):
 
 
 def test_the_thread_of_the_full_system_rings_launches_and_waits_once_for_four():
-    one, four = (measure(Point.named("fs", **FEW, in_flight=16, per_graph=count, pace_us=8,
-                                     fixed=("pool=requester",))) for count in (1, 4))
+    one, four = (measure(Point.named("fs", **FEW, in_flight=16, per_graph=count, pace_us=64,
+                                     fixed=("pool=requester",)))
+                 for count in (1, 4))
     software = devices_of(Point.named("fs", **FEW).cluster).software
     calls = 2 * (software.doorbell_us + software.graph_us) + 3 * software.synchronize_us
     assert one["busy_us"]["cpu"] == pytest.approx(calls)
