@@ -55,7 +55,7 @@ def test_the_thread_of_the_full_system_rings_launches_and_waits_once_for_four():
     calls = 2 * (software.doorbell_us + software.graph_us) + 3 * software.synchronize_us
     assert one["busy_us"]["cpu"] == pytest.approx(calls)
     assert four["busy_us"]["cpu"] == pytest.approx((calls + 3 * 2 * software.graph_us) / 4)
-    assert four["interval_us"] < one["interval_us"]
+    assert four["interval_us"] <= one["interval_us"]
     # A mini-batch alone, and a request, do not change: each is launched as a single graph.
     assert (one["per_graph"], four["per_graph"]) == (1, 4)
     for metric in ("service_us", "request_us", "phases_us", "nic_us", "traffic"):
