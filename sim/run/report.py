@@ -1,5 +1,6 @@
 """Report of a run: a dictionary for JSON and a table for the terminal."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from rich.table import Table
@@ -7,11 +8,12 @@ from rich.table import Table
 from host.timing.clock import CYCLE_NS
 from sim.cluster.frame_faults import remedy
 from sim.nic.savings import remote_cache_summary, saved_bytes
+from sim.node.repeats import RepeatCounts
 from sim.run.hardware import block, hardware, percentiles, ratio, total
 from sim.run.measurements import Measurements
 
-__all__ = ["HIT_RATES", "SCHEMA", "cell", "cold", "failures", "refused", "shortened", "stopped",
-           "summary", "table", "with_remedy"]
+__all__ = ["HIT_RATES", "SCHEMA", "cell", "cold", "failures", "refused", "repeat_rows",
+           "repeats_found", "shortened", "stopped", "summary", "table", "with_remedy"]
 
 SCHEMA = "embernic/run/1"
 
@@ -71,7 +73,7 @@ def summary(run: Measurements) -> dict:
             "width": model.interaction_width,
             "dense_vectors": sum(node.dense.rows for node in nodes)},
         "bags": _bags(run),
-        "repeats": _repeats(run),
+        "repeats": repeats_found(options.workload.repeats, run.repeats, run.lookups, run.counters),
         "errors": sum(len(node.errors) for node in nodes),
         "latency_us": percentiles(run.latencies),
         "latencies_us": run.latencies,
@@ -92,22 +94,34 @@ def _bags(run: Measurements) -> dict | None:
             "launches": sum(each.launches for each in bags)}
 
 
-def _repeats(run: Measurements) -> dict | None:
+def repeats_found(repeats: str, by_hosts: RepeatCounts, lookups: int,
+                  counters: Sequence[Mapping[str, int]] | None) -> dict | None:
     """Return the bags, the repeated bags among them, and the lookups that are sent; None if every
     bag is looked up. If NICs find repeats, the bags are the bags that they compare; None during the
-    run, without counters."""
-    repeats = run.options.workload.repeats
-    if repeats == "send" or (repeats == "nic" and not run.counters):
+    run, without counters.
+
+    Parameters: ``repeats``, of the workload; ``by_hosts``, counts of repeats that hosts find;
+    ``lookups``, of all bags; ``counters`` of each NIC.
+    """
+    if repeats == "send" or (repeats == "nic" and not counters):
         return None
-    if repeats == "nic":
-        found = block(total(run.counters), "bag_repeats")
+    if counters and repeats == "nic":
+        found = block(total(counters), "bag_repeats")
         return {"bags": found["bags"], "sent": found["bags"] - found["repeats"],
                 "share": ratio(found["repeats"], found["bags"]),
-                "sent_lookups": run.lookups - found["repeated_keys"], "beyond": found["beyond"]}
-    found = run.repeats
-    return {"bags": found.bags, "sent": found.bags - found.repeated,
-            "share": ratio(found.repeated, found.bags),
-            "sent_lookups": found.lookups - found.repeated_lookups}
+                "sent_lookups": lookups - found["repeated_keys"], "beyond": found["beyond"]}
+    return {"bags": by_hosts.bags, "sent": by_hosts.bags - by_hosts.repeated,
+            "share": ratio(by_hosts.repeated, by_hosts.bags),
+            "sent_lookups": by_hosts.lookups - by_hosts.repeated_lookups}
+
+
+def repeat_rows(repeats: dict | None) -> list[tuple[str, object]]:
+    """Return the rows of the summary table for :func:`repeats_found`."""
+    if repeats is None:
+        return []
+    return [("bags", repeats["bags"]), ("distinct bags, sent once", repeats["sent"]),
+            ("share of repeated bags", repeats["share"]),
+            ("bags that NICs cannot remember", repeats.get("beyond"))]
 
 
 def failures(result: dict) -> list[str]:
@@ -226,11 +240,8 @@ def table(result: dict) -> Table:
     if bags := result["bags"]:
         row("bags pooled for other nodes", bags["foreign"])
         row("own bags pooled by the GPU", bags["own"])
-    if repeats := result["repeats"]:
-        row("bags", repeats["bags"])
-        row("distinct bags, sent once", repeats["sent"])
-        row("share of repeated bags", repeats["share"])
-        row("bags that NICs cannot remember", repeats.get("beyond"))
+    for label, value in repeat_rows(result["repeats"]):
+        row(label, value)
     row("interaction on the NIC", done and f"{done['mode']}{', itself' * done['itself']}")
     row("values per result", done and done["width"])
     row("network packets", result["network"]["packets"])

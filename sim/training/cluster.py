@@ -25,6 +25,7 @@ from sim.job.workload import Workload
 from sim.node.gradients import TrainingHost
 from sim.run.backend import Backend
 from sim.run.hardware import hardware, percentiles
+from sim.run.report import repeats_found
 from sim.run.simulation import Simulation, WrittenRows
 from sim.training.comparison import Comparison
 from sim.training.options import TrainOptions
@@ -145,7 +146,7 @@ class NicCluster:
         self.clock = Clock(DenseTime(simulation.gpu, model), RingAllReduce(
             simulation.network, workload.nodes, weight_bytes(model),
             BEAT_BYTES * config.net_payload_beats), simulation.hand_out, float(simulation.start))
-        first = first_of(workload, plan, model)
+        first, self._repeats = first_of(workload, plan, model), workload.repeats
         comparison = None
         if options.method.compare:
             reference = EmbeddingTables(model, workload.seed, optimizer, workload.nodes,
@@ -206,8 +207,9 @@ class NicCluster:
         """Return the counts of NICs, network, hosts and GPUs."""
         if ended and stuck is None:
             self.simulation.cluster.settle()
-        counters = self.simulation.counters() if ended else None
+        counters, tables = self.simulation.counters() if ended else None, self.tables
         return hardware(self.simulation, counters, wall) | {
+            "repeats": repeats_found(self._repeats, tables.bags, tables.lookups, counters),
             "update_misses": None if counters is None else sum(
                 count for node in counters for name, count in node.items()
                 if name.endswith(".update_misses")),

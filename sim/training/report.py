@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from rich.table import Table
 
-from sim.run.report import HIT_RATES, cell, refused, shortened, with_remedy
+from sim.run.report import HIT_RATES, cell, refused, repeat_rows, shortened, with_remedy
 from sim.training.intervals import finite
 from sim.training.measurements import Measurements
 
@@ -56,7 +56,7 @@ _NO_NICS = dict.fromkeys((
     "bit_identical", "results", "rows_compared", "stuck", "where_stuck", "stalls", "local_cache",
     "remote_cache", "dedupe", "update_misses", "spilled", "spilling_passes", "backward",
     "network", "faults", "all_reduce", "pcie", "gpu", "errors", "latency_us", "latencies_us",
-    "phases_us", "counters"))
+    "phases_us", "repeats", "counters"))
 """Fields that only a training on NICs fills."""
 
 
@@ -149,6 +149,7 @@ def _add_nics(shown: Table, result: dict) -> None:
             ("samples per simulated second", result["samples_per_second"], ""),
             *((f"time per step: {name}", time, "us") for name, time in phases.items()),
             ("updated rows that missed the local cache", result["update_misses"], ""),
+            *((label, value, "") for label, value in repeat_rows(result["repeats"])),
             ("dedupe: requests", dedupe.get("requests"), ""),
             ("dedupe: unique keys", dedupe.get("unique"), ""),
             *((label, cache.get(name), "") for name, label in HIT_RATES.items()),

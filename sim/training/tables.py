@@ -17,6 +17,7 @@ from host.timing.all_reduce import RingAllReduce
 from host.timing.clock import CYCLE_NS
 from host.timing.dense_time import DenseTime
 from sim.node.gradients import TrainingHost
+from sim.node.repeats import RepeatCounts
 from sim.node.step import Step, StepResult
 from sim.training.comparison import Comparison
 
@@ -121,11 +122,12 @@ class ClusterTables:
 
     Members
     -------
-    steps: number of begun steps.
+    steps: number of begun steps. lookups: of the finished steps.
     step: the last begun step.
     latencies: lookup time of each step, in microseconds.
     verdicts: number of samples whose pooled vectors are equal to the reference's, different, or
         rejected.
+    bags: bags and lookups of the finished steps, and the repeated ones that hosts send once.
     injected: extra packets that node ``n`` sends before its gradients of step ``s``, by ``(s, n)``.
     next_samples: samples of the following step, if their lookups follow the gradients immediately
         (overtaking); the next call of `pooled` must use them.
@@ -142,10 +144,11 @@ class ClusterTables:
         self.injected: Mapping[tuple[int, int], Sequence[np.ndarray]] = {}
         self._model = cluster.nodes[0].training.memory.store.model
         self.next_samples: Samples | None = None
-        self.steps = self._samples = 0
+        self.steps = self.lookups = self._samples = 0
         self.step: Step | None = None
         self._early_step: Step | None = None
         self.latencies: list[float] = []
+        self.bags = RepeatCounts()
         self.verdicts = {"equal": 0, "different": 0, "refused": 0}
 
     @property
@@ -205,6 +208,9 @@ class ClusterTables:
                 node.submit(self._early_step, time)
         self.cluster.run(lambda: any(node.training.finished is None for node in nodes))
         self.clock.end(max(node.training.finished or 0.0 for node in nodes))
+        if step.repeats is not None:
+            self.bags += step.repeats.counts(samples)
+        self.lookups += len(samples.rows)
         self._ended(step.number + 1)
         if self.comparison is not None:
             self.comparison.step(step.number, samples, gradients,

@@ -361,7 +361,7 @@ class FakeNics(NicCluster):
             repeats=workload.host_repeats, first=first_of(workload, plan, model))
 
     def hardware(self, wall, ended, stuck):
-        return {}
+        return {"repeats": None}
 
 class FakeCluster:
     """Nodes whose events are processed in order of time.

@@ -63,6 +63,10 @@ def check(repeats: str = "neighbours", nodes: int = 2, place: str = "requester",
         assert by_gpus < sent(repeats, nodes).sum()
     else:
         assert (by_nics, by_gpus) == (sent(repeats, nodes).sum(), 0)
+    if repeats != "nic":
+        assert (result["repeats"]["bags"], result["repeats"]["sent"]) == tuple(
+            sent(found, nodes).sum() for found in ("send", repeats))
+    assert 0.2 < result["repeats"]["share"] < 1
     return result
 
 
