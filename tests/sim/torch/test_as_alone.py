@@ -126,7 +126,7 @@ def test_all_that_a_script_observes(tmp_path):
     assert alone.stderr == "" and "Traceback" not in done.stderr
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_names_of_the_script_with_nics_in_rtl(tmp_path):
     """A traceback has only the script's frames; the RTL and the optimizer use EmberNIC's modules.
     """
