@@ -209,7 +209,7 @@ def _busy(point: Fields, nics: Nics, trace: Trace, devices: Devices,
         run, = all_runs([options_of(point, nics, long, devices, gpu, rows, interacts, many, trace)],
                         long, runs)
         found.append((run.interval_us(long.warmup), depth, run))
-        if many < depth or not deeper(depth, [us for us, _, _ in found]):
+        if many < depth or not deeper(trace, depth, [us for us, _, _ in found]):
             break
         depth *= 2
     interval, _, busy = min(found, key=lambda each: each[:2])

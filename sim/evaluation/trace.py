@@ -29,9 +29,9 @@ SATURATED = 16
 """Most mini-batches in flight of a run that measures the interval of NICs."""
 
 _FILLED, _FILLED_KEYS = 512, 400_000
-"""Samples of a share, and keys of all shares at most, that are in flight first; at least two
-mini-batches. With more in flight, NICs may be slower: two_towers varies for hundreds of
-mini-batches, and terabyte with 2,048 samples takes 1.3 times as long with 4 as with 2."""
+"""Samples of a share that are in flight first, and keys of all shares that are in flight at most;
+at least two mini-batches. With more in flight, NICs may be slower: two_towers varies for hundreds
+of mini-batches, and terabyte with 2,048 samples takes 1.3 times as long with 4 as with 2."""
 
 _SETTLED = 2, 8
 """Mini-batches of the warm-up per mini-batch in flight: at least, and at most where there are as
@@ -206,12 +206,12 @@ def _with_keys(trace: Trace) -> int:
     return _FILLED_KEYS // max(1, keys)
 
 
-def deeper(depth: int, us: Sequence[float]) -> bool:
+def deeper(trace: Trace, depth: int, us: Sequence[float]) -> bool:
     """Return whether twice ``depth`` mini-batches in flight may make NICs faster.
 
     ``us``: intervals with fewer mini-batches in flight and, at the end, with ``depth``.
     """
-    return (depth < SATURATED and _SHORT_US < us[-1] < _LONG_US
+    return (2 * depth <= min(SATURATED, _with_keys(trace)) and _SHORT_US < us[-1] < _LONG_US
             and (len(us) < 2 or us[-1] < us[-2]))
 
 

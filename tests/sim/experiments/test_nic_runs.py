@@ -111,9 +111,12 @@ def test_an_interval_is_measured_after_the_start_and_before_the_end_of_a_run():
 
 
 def test_more_mini_batches_are_in_flight_while_nics_become_faster():
-    assert deeper(2, [20.0]) and deeper(4, [20.0, 10.0])
-    assert not deeper(4, [20.0, 20.0])
-    assert not deeper(16, [20.0]) and not deeper(2, [3.0]) and not deeper(2, [200.0])
+    small, large = (trace_of(Point.named("lc", mini_batch=size, warmup=1, measured=2).workload)
+                    for size in (128, 4096))
+    assert deeper(small, 2, [20.0]) and deeper(small, 4, [20.0, 10.0])
+    assert not deeper(small, 4, [20.0, 20.0]) and not deeper(small, 16, [20.0])
+    assert not deeper(small, 2, [3.0]) and not deeper(small, 2, [200.0])
+    assert not deeper(large, 2, [20.0])
 
 
 @pytest.mark.thorough
