@@ -63,20 +63,24 @@ def test_mini_batches_in_file_order_cost_nothing():
 
 @pytest.mark.thorough
 def test_the_full_system_forms_mini_batches_only_where_it_is_faster(tmp_path):
-    runs = Store(tmp_path, "v")
+    runs, few = Store(tmp_path, "v"), {"fixed": ("pool=requester",), "pace_us": 64}
 
     def chosen(name: str, factor: float) -> str:
-        point = Point.named("fs", scaled=(("cpu_xeon_6226r.graph_key_ns", factor),), **SMALL)
+        point = Point.named("fs", scaled=(("cpu_xeon_6226r.graph_key_ns", factor),), **SMALL, **few)
         found = formed_best(name, point, runs=runs)
         assert found.site.trace is Site.of(found.point).trace
         return found.point.workload.batching
 
     assert chosen("fs", 1e4) == "file" and chosen("fs+ga", 1e4) == "graph"
-    # Free threads: the algorithm saves lookups that small caches miss, on a slow network.
+
+
+@pytest.mark.slow
+def test_the_full_system_forms_mini_batches_that_small_caches_miss(tmp_path):
+    """Threads are free, and the network is slow: the algorithm saves lookups."""
     slow = {"scaled": (("ethernet_100g_switch.bandwidth_gbit_s", 0.001),
                        ("cpu_xeon_6226r.graph_key_ns", 1e-6))}
     small = SMALL | {"mini_batch": 64, "window": 1024, "remote_cache": 0.02}
-    found = formed_best("fs", Point.named("fs", **small, **slow))
+    found = formed_best("fs", Point.named("fs", **small, **slow), runs=Store(tmp_path, "v"))
     assert found.point.workload.batching == "graph"
 
 
