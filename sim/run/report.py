@@ -103,16 +103,18 @@ def repeats_found(repeats: str, by_hosts: RepeatCounts, lookups: int,
     Parameters: ``repeats``, of the workload; ``by_hosts``, counts of repeats that hosts find;
     ``lookups``, of all bags; ``counters`` of each NIC.
     """
-    if repeats == "send" or (repeats == "nic" and not counters):
+    if repeats == "send":
         return None
-    if counters and repeats == "nic":
-        found = block(total(counters), "bag_repeats")
-        return {"bags": found["bags"], "sent": found["bags"] - found["repeats"],
-                "share": ratio(found["repeats"], found["bags"]),
-                "sent_lookups": lookups - found["repeated_keys"], "beyond": found["beyond"]}
-    return {"bags": by_hosts.bags, "sent": by_hosts.bags - by_hosts.repeated,
-            "share": ratio(by_hosts.repeated, by_hosts.bags),
-            "sent_lookups": by_hosts.lookups - by_hosts.repeated_lookups}
+    if repeats != "nic":
+        return {"bags": by_hosts.bags, "sent": by_hosts.bags - by_hosts.repeated,
+                "share": ratio(by_hosts.repeated, by_hosts.bags),
+                "sent_lookups": by_hosts.lookups - by_hosts.repeated_lookups}
+    if not counters:
+        return None
+    found = block(total(counters), "bag_repeats")
+    return {"bags": found["bags"], "sent": found["bags"] - found["repeats"],
+            "share": ratio(found["repeats"], found["bags"]),
+            "sent_lookups": lookups - found["repeated_keys"], "beyond": found["beyond"]}
 
 
 def repeat_rows(repeats: dict | None) -> list[tuple[str, object]]:

@@ -65,8 +65,9 @@ def test_nothing_that_en_may_choose_is_faster(gpu, reads):
     assert shortest(found.tuning) <= least * 1.001
     assert found.in_flight in (8, 16)
     assert found.notes[0].startswith("fastest with")
-    fixed = POINT.changed(gpu=gpu, fixed=("deliver=pooled", "copied_rows=100", "ring=false"))
-    assert replace(fixed.kind.at(Site.of(fixed))[0].tuning, pace_us=0.0) == EnTuning(
+    fixed = POINT.changed(gpu=gpu, fixed=("deliver=pooled", "copied_rows=100", "ring=false",
+                                            "pace_us=0"))
+    assert fixed.kind.at(Site.of(fixed))[0].tuning == EnTuning(
         ring=False, reads=reads, deliver="pooled", copied_rows=100, threads=1 + reads, key_bytes=4)
 
 

@@ -21,7 +21,7 @@ from sim.training.train import train
 
 IN_RTL = (
     ("kaggle", 8, 128, 192, 4.0, 56.23, 1886.125), ("kaggle", 8, 128, 976, 4.0, 56.47, 1886.125),
-    ("kaggle", 8, 32, 336, 4.0, 47.31, 580.75), ("kaggle", 8, 4, 64, 4.0, 26.37, 78.0),
+    ("kaggle", 8, 32, 336, 4.0, 47.31, 580.625), ("kaggle", 8, 4, 64, 4.0, 26.37, 78.0),
     ("kaggle", 8, 512, 568, 4.0, 97.66, 5994.875), ("kaggle", 8, 128, 192, 0.0, 54.21, 1886.125),
     ("kaggle", 8, 128, 976, 0.0, 46.56, 1886.125), ("kaggle", 8, 4, 64, 0.0, 25.34, 78.0),
     ("terabyte", 3, 2048, 896, 4.0, 978.94, 28510.0),
@@ -88,8 +88,7 @@ def test_rtl_takes_what_is_recorded(recorded):
     ran = setting.in_rtl()
     nodes = sum(node["partials"] for node in ran["backward"])
     assert ran["phases_us"]["update"] == pytest.approx(took, rel=0.01)
-    # Keys that leave the reducer early, and have two sums, differ by a few.
-    assert nodes / ran["steps"] / setting.config.vector_beats == pytest.approx(sent, rel=1e-3)
+    assert nodes / ran["steps"] / setting.config.vector_beats == sent
 
 
 def test_more_of_anything_takes_longer():

@@ -92,7 +92,8 @@ def test_nics_pool_foreign_bags_and_leave_own_bags_to_the_gpu(site, deliver):
         assert (times.own_rows, times.own_bags) == tuple(
             own[0].most(name) for name in ("own_rows", "own_bags"))
     # A driver's thread makes no more calls than fit into the interval.
-    assert times.launches >= 0.95 * times.pooled_launches > 0
+    most = times.interval_us / (site.devices.gpu.gpu.apart_us or 1e-9)
+    assert times.launches >= min(times.pooled_launches, most) > 0 < times.pooled_launches
     assert times.pooled_rows > times.pooled_bags > 10
     link = link_bounds(site, owner_pooled(site, tuning))[0]
     least = least_times(site.trace.model, tuning, own[0], 16, link)
@@ -106,11 +107,11 @@ def test_nics_pool_foreign_bags_and_leave_own_bags_to_the_gpu(site, deliver):
 
 def test_each_bag_counts_once_where_no_mini_batch_settles_the_nics(monkeypatch):
     """At the end of a count, further mini-batches are in flight, whose bags may be pooled."""
-    monkeypatch.setattr(trace_module, "_LONG_US", 0.0)
+    monkeypatch.setattr(trace_module, "_FILLED_KEYS", 0)
     site = Site.of(POINT.changed(warmup=0, mini_batch=256))
     times, plan = en_nic(site, POOLED).times[0], plan_of(POINT, site.trace)
-    busy, in_flight = busy_trace(site.trace, 8)
-    assert in_flight == 8
+    busy, in_flight = busy_trace(site.trace, 2)
+    assert (busy.warmup, in_flight) == (4, 2)
     bags, rows = np.zeros(4), np.zeros(4)
     for batch in busy.batches:
         lengths = batch.samples.bag_lengths
