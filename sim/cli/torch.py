@@ -23,7 +23,7 @@ def torch(given: dict[str, Any], to: Shown) -> None:
     """Run an unedited PyTorch script with its embedding bags on NICs."""
     json, report = to.json, given["report"]
     from sim.torch.ends import ProgramError, ProgramStopped, unhurried
-    from sim.torch.processes.peers import ProcessError, is_first
+    from sim.torch.processes.peers import ProcessError, first_says_it
     from sim.torch.values.nics import NicsError
 
     # Output of the script must not mix with the JSON.
@@ -38,7 +38,7 @@ def torch(given: dict[str, Any], to: Shown) -> None:
         raise typer.Exit(error.status) from None
     except (ValueError, TypeError, OSError) as error:
         _show(getattr(error, "result", None), json)
-        if not is_first():  # the first process prints the same error
+        if first_says_it():
             raise typer.Exit(2) from None
         raise
     except ProgramStopped as error:

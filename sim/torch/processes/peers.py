@@ -13,6 +13,7 @@ import numpy as np
 from torch import distributed
 
 from embernic_names import VARIABLE
+from gen.base.signals import Interrupted
 from sim.torch.catching.process_group import BETWEEN_TWO, EmberNicGroup
 from sim.torch.catching.session import Session
 from sim.torch.ends import ProgramError, ProgramStopped
@@ -25,20 +26,33 @@ from sim.torch.processes.server import Server
 from sim.torch.processes.wire import AuthenticationError
 from sim.torch.values.asked import AskedUpdate
 
-__all__ = ["ProcessError", "Processes", "is_first"]
+__all__ = ["ProcessError", "Processes", "first_says_it"]
 
 _PATIENCE = 0.5
 """Seconds to wait for an earlier failure that may have caused this failure."""
 _LAST_WORDS = 3.0
 """Seconds that the processes of a failed program get to send their observations."""
+_FIRST_WORDS = 30.0
+"""Seconds that the first process gets to print a mistake of the command line."""
 _MEETING = 30.0
 """Seconds that the first process gets to create its key file."""
 _programs = [0]
 
 
-def is_first() -> bool:
-    """Return True in a single process, and in rank 0 of ``torchrun``."""
-    return os.environ.get("RANK", "0") == "0"
+def first_says_it() -> bool:
+    """Return whether rank 0 of ``torchrun`` prints a mistake of the command line, which all
+    processes find.
+
+    If it does, it fails, and ``torchrun`` stops this process. It may start later, so this process
+    waits: a process that ends at once would have rank 0 stopped first.
+    """
+    if os.environ.get("RANK", "0") == "0":
+        return False
+    try:
+        time.sleep(_FIRST_WORDS)
+    except Interrupted:
+        return True
+    return False
 
 
 class Processes:

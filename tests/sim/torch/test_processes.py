@@ -158,6 +158,16 @@ def test_what_ends_one_process_ends_all_with_one_line(tmp_path, options, what, s
 
 
 @pytest.mark.thorough
+def test_the_first_process_prints_a_mistake_though_it_starts_last(tmp_path):
+    done = torchrun("--no-python", "sh", "-c", 'test $RANK != 0 || sleep 4; exec "$@"', "sh",
+                    sys.executable, "-m", "sim", "torch", "--system", "both", str(SHARDED),
+                    "embernic", "4", "1", "look")
+    assert done.returncode != 0
+    assert messages(done.stderr) == ["sim: system must be one of en, fs, bl-tuned, bl-paper, not "
+                                     "'both'"]
+
+
+@pytest.mark.thorough
 def test_processes_on_several_machines_are_refused(tmp_path):
     done = torchrun("--no-python", "env", "LOCAL_WORLD_SIZE=1", sys.executable, "-m", "sim",
                     "torch", "--json", str(tmp_path / "out.json"), str(SHARDED), "embernic", "4",
