@@ -49,7 +49,7 @@ class CompareOptions:
         "threads=1,one_collective=false; each for the systems that have it.")
     measured: int | None = option(
         None, "Mini-batches that are measured, after as many that warm the caches.", least=2,
-        most=64, shown="2 to 32, at most about 5 million beats of vectors on the NICs")
+        most=64, shown="2 to 16, at most about 5 million beats of vectors on the NICs")
     seed: int = option(Workload.seed, "Seed of all random numbers.")
     json: AnyPath | None = same(Outputs, "json")
     output: AnyPath | None = option(

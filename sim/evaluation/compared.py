@@ -32,7 +32,7 @@ _BEATS = 5_000_000
 vectors measure fewer mini-batches, and NICs run mini-batches of fewer samples."""
 _WARM_KEYS = 300_000
 """Keys after which caches are warm, about: a preset's cache has at most 32,768 rows."""
-_FEWEST, _MOST = 2, 32
+_FEWEST, _MOST = 2, 16
 
 _FORMED = ("mini-batches by the graph algorithm", "mini-batches in file order")
 """Chosen way to form mini-batches of the paper's full system, in words."""
@@ -113,7 +113,7 @@ class Request:
     def points(self, model: Model) -> list[Point]:
         """Return a point for each system. Raises ``ValueError`` for an unknown system or option.
 
-        If no number of mini-batches is given, there are 2 to 32, about `_BEATS`. NICs run
+        If no number of mini-batches is given, there are 2 to 16, about `_BEATS`. NICs run
         mini-batches of fewer samples if 2 mini-batches exceed that.
         """
         workload = "training" if self.training else "inference"

@@ -70,12 +70,10 @@ class EmberNic(System):
         the best interval so far. The NICs of the chosen options then run in the point's fidelity.
         """
         modelled = replace(site, point=site.point.changed(fidelity="model"))
-        search = self.search(modelled, None, all_reduce)
-        built = search.best()
-        if site.point.system.fidelity != "model":
-            search = self.search(site, None, all_reduce)
-            built = search.whole(Choice(site.point.flights, built.tuning))
-        return built, search.nic(built.tuning)
+        chosen = self.search(modelled, None, all_reduce).best().tuning
+        nic = self.search(site, None, all_reduce).nic(chosen)
+        built = self.search(site, nic, all_reduce).whole(Choice(site.point.flights, chosen))
+        return built, nic
 
     def without_all_reduce(self, site: Site, nic: NicPart | None) -> Built:
         """Return EN without the all-reduce of the MLPs' gradients."""

@@ -96,9 +96,9 @@ def nics_of(site: Site, tuning: EnTuning) -> tuple[Fields, Nics, Trace, Devices]
             without_small(site.nic_trace, tuning.copied_rows), nic_devices(site.devices, tuning))
 
 
-def en_nic(site: Site, tuning: EnTuning) -> NicPart:
+def en_nic(site: Site, tuning: EnTuning, enough: float = 0.0) -> NicPart:
     """Run EN's NICs over the trace without the tables that GPUs copy.
 
     With completions, the times end with the completion word that each NIC writes.
     """
-    return nic_part(*nics_of(site, tuning), site.runs)
+    return nic_part(*nics_of(site, tuning), site.runs, enough)

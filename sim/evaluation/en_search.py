@@ -56,9 +56,11 @@ class EnSearch(Search):
 
     def __init__(self, site: Site, all_reduce: bool, given: NicPart | None = None):
         super().__init__(site, all_reduce)
-        self._run = cache(self._nic if given is None else lambda tuning: given)
+        self._run = cache(lambda tuning: self._nic(tuning, self._enough_us(tuning))
+                          if given is None else given)
         self._measured = given is None and not site.training
-        self._busy = cache(lambda tuning: busy_times(*nics_of(site, tuning), site.runs))
+        self._busy = cache(lambda tuning: busy_times(*nics_of(site, tuning), site.runs,
+                                                     self._enough_us(tuning)))
         self._paced = cache(self._paced_of)
         self._delivered = cache(lambda rows, owner, once, own: deliveries(
             site.point, site.trace, rows, owner, once, own))
@@ -66,10 +68,28 @@ class EnSearch(Search):
             site.point, site.nic_trace, pool, rows, once, update))
         self._link_us = cache(lambda owner, rows, once: link_bounds(site, owner, rows, once))
         self._every: list[EnTuning] = []
+        self._of_nics: dict[EnTuning, list[EnTuning]] = {}
 
     def nic(self, tuning: EnTuning) -> NicPart:
-        """Return the NICs of an option; they do not depend on the options of the host."""
-        return self._run(replace(tuning, **vars(HostTuning())))
+        """Return the NICs of an option; they do not depend on the options of the host.
+
+        The search compares options with fewer mini-batches in the NICs, where these are no
+        bottleneck.
+        """
+        return self._nic(_nics(tuning))
+
+    def _enough_us(self, tuning: EnTuning) -> float:
+        """Return a lower bound of the interval with the NICs of an option, for every option of the
+        host."""
+        return min(self._bound(Choice(self.site.point.flights, each))[0]
+                   for each in self._hosts(tuning))
+
+    def _hosts(self, tuning: EnTuning) -> list[EnTuning]:
+        """Return the options that have the NICs of an option."""
+        if not self._of_nics:
+            for each in self.options():
+                self._of_nics.setdefault(_nics(each), []).append(each)
+        return self._of_nics.get(tuning, [tuning])
 
     def all_variants(self) -> tuple[Variants, ...]:
         """Return the alternatives that differ at this site; NICs serve at least one table. The
@@ -139,7 +159,7 @@ class EnSearch(Search):
 
     def ways(self, option: EnTuning, few: bool = False) -> list[list[Step]]:
         """Return the steps for each all-reduce of the MLPs' gradients."""
-        return self._ways(option, self.nic(option).times, few)
+        return self._ways(option, self._run(_nics(option)).times, few)
 
     def least_ways(self, option: EnTuning) -> list[list[Step]]:
         """Return steps with the lower bound :func:`least_times` of the NICs."""
@@ -160,7 +180,7 @@ class EnSearch(Search):
         return cost_of(fastest(choice.flights, *self._paced(choice.option)))
 
     def _paced_of(self, option: EnTuning) -> list[Way]:
-        busy = self._busy(replace(option, **vars(HostTuning())))
+        busy = self._busy(_nics(option))
         times = with_phases(busy, self._least_times(option))
         return [Way(steps) for steps in self._ways(option, times, few=True)]
 
@@ -201,9 +221,9 @@ class EnSearch(Search):
         """Return the fastest; the first of equally fast ones."""
         return min(found, key=lambda each: round(each.interval_us, 6))
 
-    def _nic(self, tuning: EnTuning) -> NicPart:
+    def _nic(self, tuning: EnTuning, enough: float = 0.0) -> NicPart:
         site = self.site
-        part = en_nic(site, tuning)
+        part = en_nic(site, tuning, enough)
         if site.training:
             part = with_updates(*nic_point(
                 site.point, site.devices, tuning, self._tables(tuning)), site.trace,
@@ -252,6 +272,11 @@ class EnSearch(Search):
         own = self._delivery(tuning)
         return [[en(site.work.plain[n], site.devices, way, times[n], own[n], tuning)
                  for n in numbers] for way in sums(self.step_options, site.devices)]
+
+
+def _nics(tuning: EnTuning) -> EnTuning:
+    """Return the options of NICs, without those of the host."""
+    return replace(tuning, **vars(HostTuning()))
 
 
 def _longer(bound: Callable[[Choice], tuple[float, float]]

@@ -26,6 +26,7 @@ from sim.evaluation.trace import (
     deeper,
     first_depth,
     nic_plan_of,
+    of_length,
     placement_of,
     plan_of,
 )
@@ -122,15 +123,15 @@ def _multiplied(value: Any, by: float) -> Any:
 
 
 def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
-             runs: Store | None = None) -> NicPart:
+             runs: Store | None = None, enough: float = 0.0) -> NicPart:
     """Run the NICs of a point, or read their runs from ``runs``, which stores new runs.
 
     The latency of a mini-batch comes from a run with one in flight. The interval comes, in
     inference, from runs of :func:`sim.evaluation.trace.busy_trace` with more and more in flight,
-    until NICs are no faster: the fewest that suit NICs are in flight there, and the doorbell of a
-    later one follows the answers of an earlier one. The system applies its own depth to the
-    rest. The warm-up is not counted. A thread of the driver launches each gather on the GPU,
-    one call at a time, which adds to the gather's latency.
+    until NICs are no faster, or as fast as ``enough`` microseconds: the fewest that suit NICs are
+    in flight there, and the doorbell of a later one follows the answers of an earlier one. The
+    system applies its own depth to the rest. The warm-up is not counted. A thread of the driver
+    launches each gather on the GPU, one call at a time, which adds to the gather's latency.
 
     With the interaction on the NIC, the phase ``irregular`` is the time by which a run with
     interaction exceeds a run with pooled vectors, or the bottom MLP if that is longer. The
@@ -169,7 +170,7 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
         gpu.float32_tflops * gpu.gemm_fraction * 1e6)
     ready = gpu.latency_us + late_us(share)
     times = []
-    for number, busy in enumerate(_busy(point, nics, trace, devices, runs), first):
+    for number, busy in enumerate(_busy(point, nics, trace, devices, runs, enough), first):
         phases = alone.records[number].phases(alone.one_way)
         if interacts:
             more = with_interaction.records[number].us - max(sum(phases.values()), bottom)
@@ -189,27 +190,36 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
 
 
 def busy_times(point: Fields, nics: Nics, trace: Trace, devices: Devices,
-               runs: Store | None = None) -> list[NicTimes]:
+               runs: Store | None = None, enough: float = 0.0) -> list[NicTimes]:
     """Return the times of :func:`nic_part` for each measured mini-batch without latencies, which
     the run with several mini-batches in flight does not contain."""
-    times = _busy(point, nics, trace, devices, runs)
+    times = _busy(point, nics, trace, devices, runs, enough)
     by = point.workload.samples / trace.mini_batch
     return times if point.system.sampled is None else [each.times_as_many(by) for each in times]
 
 
 def _busy(point: Fields, nics: Nics, trace: Trace, devices: Devices,
-          runs: Store | None) -> list[NicTimes]:
+          runs: Store | None, enough: float) -> list[NicTimes]:
     """Return the times of NICs with several mini-batches in flight, without latencies."""
     interacts, cluster = _interacts(point, nics), point.cluster
     share = int(np.ceil(trace.mini_batch / cluster.all_nics))
     gpu, called = serving(point, nics, devices, trace.model)
     rows, depth, found = cache_rows(point, nics, trace)[0], first_depth(trace, share), []
+    if point.system.sampled is not None:
+        enough *= trace.mini_batch / point.workload.samples
+
+    def run(of: Trace, many: int) -> NicRun:
+        return all_runs([options_of(point, nics, of, devices, gpu, rows, interacts, many, trace)],
+                        of, runs)[0]
+
+    def alone_us() -> float:
+        few = of_length(trace, 1, 2)
+        return float(np.mean([record.us for record in run(few, 1).records[few.warmup:]]))
+
     while True:
         long, many = (trace, 1) if point.workload.training else busy_trace(trace, depth)
-        run, = all_runs([options_of(point, nics, long, devices, gpu, rows, interacts, many, trace)],
-                        long, runs)
-        found.append((run.interval_us(long.warmup), depth, run))
-        if many < depth or not deeper(trace, depth, [us for us, _, _ in found]):
+        found.append(((each := run(long, many)).interval_us(long.warmup), depth, each))
+        if many < depth or not deeper(trace, depth, [us for us, _, _ in found], alone_us, enough):
             break
         depth *= 2
     interval, _, busy = min(found, key=lambda each: each[:2])

@@ -1,6 +1,6 @@
 """Trace of a point: its mini-batches, the placement of its tables, and the part that NICs see."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from threading import Lock
@@ -22,7 +22,8 @@ from sim.job.inputs import SampleSource
 from sim.job.workload import Workload as JobWorkload
 
 __all__ = ["ENDLESS", "FewSamplesError", "Trace", "arrivals_of", "busy_trace", "copied_all",
-           "deeper", "first_depth", "first_of", "model_without", "nic_plan_of", "placement_of",
+           "deeper", "first_depth", "first_of", "model_without", "nic_plan_of", "of_length",
+           "placement_of",
            "plan_of", "tally_of", "trace_key", "trace_of", "without_small"]
 
 SATURATED = 16
@@ -37,6 +38,14 @@ _SETTLED = 2, 8
 """Mini-batches of the warm-up per mini-batch in flight: at least, and at most where there are as
 many keys as above. All nodes begin at once, and NICs keep this rhythm for up to about 90
 mini-batches of 128 samples."""
+
+_COUNTED = 5
+"""Times `_FILLED_KEYS`: keys of measured mini-batches from which on no more are measured, but at
+least two mini-batches for each in flight."""
+
+_WAITS = 2 / 3
+"""Least latency of a mini-batch alone, relative to its latency among others, with which more in
+flight may be faster: below, mini-batches wait for each other."""
 
 _LONG_US, _SHORT_US = 100.0, 4.0
 """Intervals for which no more mini-batches are in flight: latencies of about 10 us are hidden, and
@@ -200,19 +209,25 @@ def first_depth(trace: Trace, share: int) -> int:
     return 1 << (wanted - 1).bit_length()
 
 
-def _with_keys(trace: Trace) -> int:
-    """Return the number of mini-batches that have `_FILLED_KEYS`."""
+def _with_keys(trace: Trace, times: int = 1) -> int:
+    """Return the number of mini-batches that have ``times`` as many keys as `_FILLED_KEYS`."""
     keys = sum(len(batch.samples.rows) for batch in trace.batches) // len(trace.batches)
-    return _FILLED_KEYS // max(1, keys)
+    return times * _FILLED_KEYS // max(1, keys)
 
 
-def deeper(trace: Trace, depth: int, us: Sequence[float]) -> bool:
+def deeper(trace: Trace, depth: int, us: Sequence[float], alone_us: Callable[[], float],
+           enough: float = 0.0) -> bool:
     """Return whether twice ``depth`` mini-batches in flight may make NICs faster.
 
-    ``us``: intervals with fewer mini-batches in flight and, at the end, with ``depth``.
+    us: intervals with fewer mini-batches in flight and, at the end, with ``depth``.
+    alone_us: returns the latency of a mini-batch alone. By Little's law, it is ``depth`` intervals
+        among others.
+    enough: interval that needs not be shorter.
     """
-    return (2 * depth <= min(SATURATED, _with_keys(trace)) and _SHORT_US < us[-1] < _LONG_US
-            and (len(us) < 2 or us[-1] < us[-2]))
+    return (2 * depth <= min(SATURATED, _with_keys(trace))
+            and max(_SHORT_US, enough) < us[-1] < _LONG_US
+            and (len(us) < 2 or us[-1] < us[-2])
+            and alone_us() >= _WAITS * depth * us[-1])
 
 
 def busy_trace(trace: Trace, depth: int) -> tuple[Trace, int]:
@@ -225,16 +240,21 @@ def busy_trace(trace: Trace, depth: int) -> tuple[Trace, int]:
 
     ``depth``: mini-batches in flight, unless files have too few.
     """
-    found = trace
-    if not trace.only:
-        measured = max(2 * depth, min(4 * depth, SATURATED))
-        least, most = (depth * each for each in _SETTLED)
-        warmup = max(trace.warmup, least, min(most, _with_keys(trace)))
-        found = trace_of(replace(trace.of, warmup=warmup, measured=measured + depth))
-        if trace.least_rows is not None:
-            found = without_small(found, trace.least_rows)
+    measured = max(2 * depth, min(4 * depth, SATURATED, _with_keys(trace, _COUNTED)))
+    least, most = (depth * each for each in _SETTLED)
+    warmup = max(trace.warmup, least, min(most, _with_keys(trace)))
+    found = of_length(trace, warmup, measured + depth)
     depth = min(depth, len(found.measured) // 3)
     return (found, depth) if depth > 1 else (trace, 1)
+
+
+def of_length(trace: Trace, warmup: int, measured: int) -> Trace:
+    """Return a trace of the same source with other numbers of mini-batches; ``trace`` itself if it
+    has no further samples. Files may have fewer."""
+    if trace.only:
+        return trace
+    found = trace_of(replace(trace.of, warmup=warmup, measured=measured))
+    return found if trace.least_rows is None else without_small(found, trace.least_rows)
 
 
 def arrivals_of(trace: Trace, per_us: float, seed: int) -> np.ndarray:

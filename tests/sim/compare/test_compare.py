@@ -141,7 +141,7 @@ def test_a_file_of_few_samples_keeps_the_mini_batch(tmp_path):
     result = api.compare(model="trace", cluster="h100", nodes=2, mini_batch=32, data=path,
                          format="trace", system=["bl-tuned"])
     assert result["mini_batch"] == 32 and result["systems"][0]["interval_us"] > 0
-    assert result["notes"] == ["the files hold 100 samples: 3 instead of 64 mini-batches, half of "
+    assert result["notes"] == ["the files hold 100 samples: 3 instead of 32 mini-batches, half of "
                                "them measured"]
 
 

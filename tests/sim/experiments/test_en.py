@@ -215,9 +215,9 @@ def test_a_point_in_rtl_runs_in_it_only_the_nics_that_it_chooses(monkeypatch):
     """They are the NICs chosen in fidelity model, with the same times."""
     asked = []
 
-    def noted(site, tuning):
+    def noted(site, tuning, *enough):
         asked.append((site.point.system.fidelity, tuning))
-        return en_nic(replace(site, point=site.point.changed(fidelity="model")), tuning)
+        return en_nic(replace(site, point=site.point.changed(fidelity="model")), tuning, *enough)
 
     monkeypatch.setattr("sim.evaluation.en_search.en_nic", noted)
     modelled, _ = POINT.kind.at(Site.of(POINT))

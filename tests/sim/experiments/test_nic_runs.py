@@ -113,10 +113,16 @@ def test_an_interval_is_measured_after_the_start_and_before_the_end_of_a_run():
 def test_more_mini_batches_are_in_flight_while_nics_become_faster():
     small, large = (trace_of(Point.named("lc", mini_batch=size, warmup=1, measured=2).workload)
                     for size in (128, 4096))
-    assert deeper(small, 2, [20.0]) and deeper(small, 4, [20.0, 10.0])
-    assert not deeper(small, 4, [20.0, 20.0]) and not deeper(small, 16, [20.0])
-    assert not deeper(small, 2, [3.0]) and not deeper(small, 2, [200.0])
-    assert not deeper(large, 2, [20.0])
+
+    def tried(depth, *us, alone=1000.0, enough=0.0, trace=small):
+        return deeper(trace, depth, us, lambda: alone, enough)
+
+    assert tried(2, 20.0) and tried(4, 20.0, 10.0)
+    assert not tried(4, 20.0, 20.0) and not tried(16, 20.0)
+    assert not tried(2, 3.0) and not tried(2, 200.0) and not tried(2, 20.0, trace=large)
+    assert tried(2, 20.0, enough=19.0) and not tried(2, 20.0, enough=20.0)
+    # Alone, a mini-batch takes 27 of the 40 us that it takes among others.
+    assert tried(2, 20.0, alone=27.0) and not tried(2, 20.0, alone=26.0)
 
 
 @pytest.mark.thorough
