@@ -43,7 +43,7 @@ _COUNTED = 5
 """Times `_FILLED_KEYS`: keys of measured mini-batches from which on no more are measured, but at
 least two mini-batches for each in flight."""
 
-_WAITS = 2 / 3
+_WAITS = 0.5
 """Least latency of a mini-batch alone, relative to its latency among others, with which more in
 flight may be faster: below, mini-batches wait for each other."""
 
