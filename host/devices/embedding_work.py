@@ -6,9 +6,20 @@ from host.devices.dense_work import interaction
 from host.devices.operation import Operation
 from host.model import Model
 
-__all__ = ["expand", "expanded_interaction", "gather", "layout", "row_state", "scatter_update",
-           "segment_sum", "unique"]
+__all__ = [
+    "WEIGHT_BYTES",
+    "expand",
+    "expanded_interaction",
+    "gather",
+    "layout",
+    "row_state",
+    "scatter_update",
+    "segment_sum",
+    "unique",
+]
 
+WEIGHT_BYTES = 4
+"""Bytes of the weight of a key: float32."""
 _INDEX = 8
 """Bytes of an index or an offset: int64, as in frameworks."""
 _ROW_READS = 2
@@ -18,24 +29,27 @@ _SORT_BITS = 8
 
 
 def gather(rows: int, bags: int, dimension: int, tables: int = 1,
-           fused: bool = False) -> Operation:
+           fused: bool = False, weights: int = 0) -> Operation:
     """Read ``rows`` rows of ``dimension`` float32 and pool them to ``bags`` vectors.
 
     An operator with a kernel per table, or a single one if ``fused``. It reads indices and offsets
-    and writes pooled vectors.
+    and writes pooled vectors. It multiplies ``weights`` of the rows by a weight that it reads.
     """
     calls = 1 if fused else max(1, tables)
-    return Operation("gather", _INDEX * (rows + bags) + 4 * dimension * bags, rows, 4 * dimension,
-                     (rows - bags) * dimension if rows > bags else 0, calls, calls,
-                     fused_embedding=fused, reads=_ROW_READS)
+    added = (rows - bags) * dimension if rows > bags else 0
+    return Operation("gather", _INDEX * (rows + bags) + 4 * dimension * bags
+                     + WEIGHT_BYTES * weights, rows, 4 * dimension, added + weights * dimension,
+                     calls, calls, fused_embedding=fused, reads=_ROW_READS)
 
 
-def layout(values: int, size: int = _INDEX, operators: int = 1) -> Operation:
-    """Rearrange ``values`` values of ``size`` bytes: indices and offsets split, joined, permuted.
+def layout(values: int, size: int = _INDEX, operators: int = 1, weights: int = 0) -> Operation:
+    """Rearrange ``values`` values of ``size`` bytes: indices and offsets split, joined, permuted;
+    and ``weights`` of keys.
 
     Each value is read and written once.
     """
-    return Operation("layout", 2 * size * values, operators=operators, kernels=operators)
+    return Operation("layout", 2 * (size * values + WEIGHT_BYTES * weights), operators=operators,
+                     kernels=operators)
 
 
 def unique(keys: int, size: int = _INDEX, values: int | None = None) -> Operation:

@@ -6,9 +6,9 @@ from host.systems.options import StepOptions
 from host.systems.program import Program
 from host.systems.stage import Step
 from host.systems.tables import (
-    INDEX,
     by_table,
     bytes_of,
+    index_bytes,
     input_bytes,
     lookups,
     pooled,
@@ -29,13 +29,13 @@ def bl_paper(w: Workload, d: Devices, options: StepOptions) -> Step:
     and applies the sums.
     """
     program, dense, fused = Program(d), Dense(w, d.kernels), d.software.fused_embedding
-    keys = INDEX * (w.lookups + w.bags)
+    keys = index_bytes(w)
     at = program.sizes(keys, ()) if w.varies else ()
     at = program.exchange("indices", "input_all_to_all", keys, at, "host")
     at = program.copy("inputs", input_bytes(w), at, calls=1 if d.software.packed_inputs else 3)
     if w.nodes > 1:
         at = program.kernels([("indices by table", "irregular", [
-            by_table(int(w.lookups.sum(axis=0).max()), d.kernels)])], at)
+            by_table(w, d.kernels)])], at)
     at = program.kernels([("gather", "embedding_lookup", lookups(w, d.gpu, fused))], at)
     size = bytes_of(w, "bags")
     at = program.exchange("pooled vectors", "embedding_all_to_all", size.T, at, "mpi")

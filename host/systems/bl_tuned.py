@@ -17,11 +17,13 @@ from host.systems.tables import (
     bytes_of,
     copied_values,
     in_shares,
+    index_bytes,
     input_bytes,
     lookups,
     pooled,
     row_updates,
     rows_of_tables,
+    to_bags,
 )
 from host.systems.tuning import WIRES, Tuning
 from host.systems.workload import Workload
@@ -51,8 +53,8 @@ def exchanged(w: Workload, tuning: Tuning) -> tuple[np.ndarray, np.ndarray]:
 @once
 def _exchanged(w: Workload, dedupe: bool, key_bytes: int,
                wire: str) -> tuple[np.ndarray, np.ndarray]:
-    keys, counts = (w.requested, "requested") if dedupe else (w.lookups + w.bags, "bags")
-    return key_bytes * keys, bytes_of(w, counts) * WIRES[wire] // WIRES["float32"]
+    keys = key_bytes * w.requested if dedupe else index_bytes(w, key_bytes)
+    return keys, bytes_of(w, "requested" if dedupe else "bags") * WIRES[wire] // WIRES["float32"]
 
 
 class _Tuned:
@@ -111,13 +113,13 @@ class _Tuned:
                                                to_gpu=False))
                 at = program.sizes(self._keys, at)
         elif w.hashed and not tuning.host_indices:  # unique keys are sorted by owner
-            at = program.kernels([("keys by owner", "irregular", [by_table(most, level)])], at)
+            at = program.kernels([("keys by owner", "irregular", [
+                by_table(w, level, at_requester=True)])], at)
         if not tuning.host_indices:
             at = self._indices(at, tuning.exchange)
         if w.nodes > 1:
-            arrived = w.requested if tuning.dedupe else w.lookups
             at = program.kernels([("indices by table", "irregular", [
-                by_table(int(arrived.sum(axis=0).max()), level)])], at)
+                by_table(w, level, tuning.dedupe)])], at)
         at = program.kernels([("gather", "embedding_lookup", lookups(
             w, self._d.gpu, tuning.fused, tuning.dedupe, tuning.joined))], at)
         bottom: tuple[int, ...] = ()
@@ -132,7 +134,7 @@ class _Tuned:
         """Pool the vectors of keys, or add partial vectors, and copy the vectors of equal bags."""
         w = self._w
         if self._tuning.dedupe:
-            work = [("vectors to bags", "irregular", [in_shares(w, gather, "lookups", "whole")])]
+            work = [("vectors to bags", "irregular", [to_bags(w)])]
         else:
             work = [("sums of partial vectors", "irregular", [each]) for each in pooled(w)]
         if w is not self._all:

@@ -6,7 +6,7 @@ from host.systems.devices import Devices
 from host.systems.options import StepOptions
 from host.systems.program import Work
 from host.systems.stage import Step
-from host.systems.tables import INDEX, by_table, bytes_of, lookups, row_updates
+from host.systems.tables import by_table, bytes_of, index_bytes, lookups, row_updates
 from host.systems.workload import Workload
 
 __all__ = ["cpu_mpi"]
@@ -29,10 +29,9 @@ def cpu_mpi(w: Workload, d: Devices, options: StepOptions) -> Step:
             at = (charge(step, name, phase, d.cpu.run(*work), at),)
         return at
 
-    at = exchange("indices", "input_all_to_all", INDEX * (w.lookups + w.bags), ())
+    at = exchange("indices", "input_all_to_all", index_bytes(w), ())
     if w.nodes > 1:
-        at = compute(at, ("indices by table", "irregular",
-                          [by_table(int(w.lookups.sum(axis=0).max()), 0)]))
+        at = compute(at, ("indices by table", "irregular", [by_table(w, 0)]))
     at = compute(at, ("gather", "embedding_lookup", lookups(w, d.cpu)))
     at = exchange("pooled vectors", "embedding_all_to_all", size.T, at)
     at = compute(at, dense.bottom(), *dense.top())

@@ -30,6 +30,7 @@ class Delivery:
         delivered with ``unique``; an evicted key that is used again is sent again.
     copied_slots, copied_bags: lookups in tables whose rows its GPU reads itself, and their bags:
         copied tables, and own tables.
+    weights, copied_weights: slots, and lookups in these tables, that have a weight.
     own_rows, own_bags: rows and bags of a share in tables that pool at its node.
     segments: segments of bags that other nodes pool, without the first of each bag; a lower bound.
     """
@@ -42,6 +43,8 @@ class Delivery:
     own_rows: np.ndarray | int = 0
     own_bags: np.ndarray | int = 0
     segments: np.ndarray | int = 0
+    weights: np.ndarray | int = 0
+    copied_weights: np.ndarray | int = 0
 
     def most(self, *names: str) -> int:
         """Return the sum of these members at the node where it is largest."""
@@ -70,7 +73,8 @@ class Delivery:
 
 
 def delivery_of(tally: Tally, small: Sequence[bool], pooled: Mapping[int, int] | None = None,
-                once: bool = False, own: Mapping[int, int] | None = None) -> Delivery:
+                once: bool = False, own: Mapping[int, int] | None = None,
+                weighted: Sequence[int] = ()) -> Delivery:
     """Return the delivery of a mini-batch that is split over the nodes of ``tally``.
 
     small: for each table, whether every GPU has a copy.
@@ -78,6 +82,7 @@ def delivery_of(tally: Tally, small: Sequence[bool], pooled: Mapping[int, int] |
     once: whether repeated and empty bags do not count, see `Counts`.
     own: owner of each table that pools at the requester and whose rows the owner's GPU reads for
         its own node, by the table's number.
+    weighted: tables whose keys have weights.
     """
     counts = tally.counts
     samples = np.array(share_sizes(len(tally.samples), tally.nodes))
@@ -95,11 +100,13 @@ def delivery_of(tally: Tally, small: Sequence[bool], pooled: Mapping[int, int] |
     mine = ~copied & (owner == nodes)
     other = ~copied & (owner >= 0) & ~mine
     foreign = (counts.bags * other).sum(axis=1)
-    words = counts.bags + np.ceil(counts.keys / 2)
+    heavy = np.isin(np.arange(len(small)), weighted)
+    words = counts.bags + np.ceil(counts.keys * (1 + heavy) / 2)
     return Delivery(
         (counts.keys * looked_up).sum(axis=1) + foreign,
         (sizes * (looked_up | other)).sum(axis=1),
         (counts.distinct * looked_up).sum(axis=1) + foreign,
         (counts.keys * copied).sum(axis=1), (sizes * copied).sum(axis=1),
         (counts.keys * mine).sum(axis=1), (counts.bags * mine).sum(axis=1),
-        (np.maximum(0, words // 8 - counts.bags) * other).sum(axis=1).astype(np.int64))
+        (np.maximum(0, words // 8 - counts.bags) * other).sum(axis=1).astype(np.int64),
+        *((counts.keys * (of & heavy)).sum(axis=1) for of in (looked_up, copied)))

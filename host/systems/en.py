@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from host.devices.embedding_work import expanded_interaction, gather, segment_sum
+from host.devices.embedding_work import WEIGHT_BYTES, expanded_interaction, gather, segment_sum
 from host.devices.gpu_time import GpuTime
 from host.systems.delivery import Delivery
 from host.systems.dense import Dense
@@ -111,7 +111,13 @@ class _En:
                      + self._tuning.key_bytes * (own.most("copied_slots", "copied_bags")
                                                  + self._nic.own_rows + self._nic.own_bags
                                                  + self._w.whole.max() * self._tuning.bags_once)
+                     + WEIGHT_BYTES * (own.most(*self._weights()) + self._nic.own_weights)
                      + (own.bag_bytes if self._tuning.deliver == "unique" else 0))
+
+    def _weights(self, gathered: bool = True) -> tuple[str, ...]:
+        """Return the members of `Delivery` with weights that the GPU reads to pool delivered
+        vectors, and rows that it ``gathered`` beside."""
+        return (*["copied_weights"] * gathered, *["weights"] * (self._tuning.deliver == "unique"))
 
     def _answers(self, asked: tuple[int, ...], bottom: After) -> tuple[int, ...]:
         """Add the NICs' work; return the stages after which the GPU may use the delivered data."""
@@ -146,16 +152,19 @@ class _En:
             at = (self._step.add("flush", "overhead", 2 * more * pcie.one_way_us, after=at),)
         return (self._step.add("completion", "overhead", pcie.write_us, "pcie_in", after=at),)
 
-    def _beside_own(self) -> tuple[int, int]:
-        """Return the rows and bags in copied tables that the kernel of own bags pools as well.
+    def _beside_own(self) -> tuple[int, int, int]:
+        """Return the rows, bags and weights in copied tables that the kernel of own bags pools as
+        well.
 
         Neither needs the NIC. A fused dot interaction pools bags without a further kernel.
         """
         w, tuning = self._w, self._tuning
         fused = self._d.kernels >= 2 and w.model.interaction == "dot" and not tuning.bags_once
         if not self._nic.own_bags or tuning.deliver != "pooled" or fused:
-            return 0, 0
-        return self._delivery.most("copied_slots"), self._delivery.most("copied_bags")
+            return 0, 0, 0
+        slots, bags, weights = (self._delivery.most(f"copied_{of}")
+                                for of in ("slots", "bags", "weights"))
+        return slots, bags, weights
 
     def _interaction(self) -> list[Work]:
         """Return the kernels that expand delivered vectors and compute the interaction."""
@@ -164,12 +173,14 @@ class _En:
             return []
         gathered = not any(self._beside_own())
         index = self._tuning.key_bytes * own.most("copied_slots", "copied_bags") * gathered
+        weights = own.most(*self._weights(gathered))
+        index += WEIGHT_BYTES * weights
         read = [*["copied_"] * gathered, *[""] * (deliver == "unique")]
         rows, bags = (own.most(*(kind + name for kind in read)) for name in ("slots", "bags"))
         if deliver == "unique":
             index += own.index_bytes + own.bag_bytes
         if self._tuning.bags_once:
-            new = [gather(rows, bags, w.model.width)] if rows else []
+            new = [gather(rows, bags, w.model.width, weights=weights)] if rows else []
             copies = [in_shares(w, gather, "whole", "whole")]
             return [*[("expand", "irregular", new)] * (rows > 0),
                     ("vectors of equal bags", "irregular", copies), *self._dense.top()[:1]]

@@ -57,7 +57,8 @@ class NicUse:
                                    nic.sent_bytes, nic.pooled_bags))
         if nic.pooled_launches:  # from the first bags on, while requesters still send bags
             beside.append(self._step.add("bags of other nodes", "overhead", *self._kernels(
-                sum(phases.values()), nic.pooled_launches, nic.pooled_rows, nic.pooled_bags),
+                sum(phases.values()), nic.pooled_launches, nic.pooled_rows, nic.pooled_bags,
+                nic.pooled_weights),
                 after=after))
         for phase, us in phases.items():
             if phase == "embedding_lookup":
@@ -136,12 +137,13 @@ class NicUse:
             return (0.0,)
         return self._kernels(us, kernels, rows, rows)
 
-    def _kernels(self, us: float, kernels: float, rows: float,
-                 bags: float) -> tuple[float, *tuple[Part, ...]]:
-        """Return the time in which ``kernels`` that pool ``rows`` to ``bags`` use the GPU, at most
-        ``us``, and the shares that they occupy."""
+    def _kernels(self, us: float, kernels: float, rows: float, bags: float,
+                 weights: float = 0.0) -> tuple[float, *tuple[Part, ...]]:
+        """Return the time in which ``kernels`` that pool ``rows`` to ``bags``, with ``weights``,
+        use the GPU, at most ``us``, and the shares that they occupy."""
         each = self._d.gpu.kernels(gather(*(max(1, round(count / kernels))
-                                            for count in (rows, bags)), self._w.model.width))
+                                            for count in (rows, bags)), self._w.model.width,
+                                          weights=round(weights / kernels)))
         total = kernels * each.us
         held = min(us, total)
         return held, Part("gpu", min(1.0, total * each.share / held)), Part(
@@ -180,18 +182,21 @@ class NicUse:
 
 
 def bag_list_bytes(nic: NicTimes) -> float:
-    """Return the bytes of the bags of other nodes in lists: a head, and 4 bytes per row."""
-    return LIST_RECORD * nic.pooled_bags + LIST_RECORD / 2 * nic.pooled_rows
+    """Return the bytes of the bags of other nodes in lists: a head, and 4 bytes per row and weight.
+    """
+    return LIST_RECORD * nic.pooled_bags + LIST_RECORD / 2 * (nic.pooled_rows + nic.pooled_weights)
 
 
-def own_bags(nic: NicTimes, w: Workload, rows: int = 0, bags: int = 0) -> list[Work]:
+def own_bags(nic: NicTimes, w: Workload, rows: int = 0, bags: int = 0,
+             weights: int = 0) -> list[Work]:
     """Return the kernel that pools the node's own bags of owner-pooled tables, and ``bags`` of
-    ``rows`` in other tables on the GPU; empty without own bags.
+    ``rows`` with ``weights`` in other tables on the GPU; empty without own bags.
     """
     if not nic.own_bags:
         return []
     return [("own bags", "embedding_lookup", [gather(
-        ceil(nic.own_rows) + rows, ceil(nic.own_bags) + bags, w.model.width, fused=True)])]
+        ceil(nic.own_rows) + rows, ceil(nic.own_bags) + bags, w.model.width, fused=True,
+        weights=ceil(nic.own_weights) + weights)])]
 
 
 def link_us(d: Devices, w: Workload, vectors) -> float:

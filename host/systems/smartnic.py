@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from host.devices.cost import Cost
+from host.devices.embedding_work import WEIGHT_BYTES
 from host.systems.charge import charge
 from host.systems.dense import Dense
 from host.systems.devices import Devices
@@ -54,7 +55,8 @@ class _SmartNic:
         program, dense = self._program, self._dense
         answered, hold = self._lookups()
         share = float(4 * self._w.model.dense * self._w.samples.max())
-        share += KEY_BYTES[0] * (self._nic.own_rows + self._nic.own_bags)
+        share += (KEY_BYTES[0] * (self._nic.own_rows + self._nic.own_bags)
+                  + WEIGHT_BYTES * self._nic.own_weights)
         copied = program.copy("dense features", share, ())
         bottom = program.kernels([dense.bottom()], copied)
         own = program.kernels(own_bags(self._nic, self._w), copied) if self._nic.own_bags else ()

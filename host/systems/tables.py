@@ -7,7 +7,15 @@ from functools import reduce
 import numpy as np
 
 from host.devices.cpu import CpuTime
-from host.devices.embedding_work import expand, gather, layout, scatter_update, segment_sum, unique
+from host.devices.embedding_work import (
+    WEIGHT_BYTES,
+    expand,
+    gather,
+    layout,
+    scatter_update,
+    segment_sum,
+    unique,
+)
 from host.devices.gpu_time import GpuTime
 from host.devices.operation import Operation
 from host.once import once
@@ -15,8 +23,9 @@ from host.systems.options import KEY_BYTES
 from host.systems.workload import Workload
 from rtl.formats import DescriptorKind
 
-__all__ = ["INDEX", "by_table", "bytes_of", "copied_values", "in_shares", "input_bytes", "lookups",
-           "pooled", "row_updates", "rows_of_tables", "vector_bytes"]
+__all__ = ["INDEX", "by_table", "bytes_of", "copied_values", "in_shares", "index_bytes",
+           "input_bytes", "lookups", "pooled", "row_updates", "rows_of_tables", "to_bags",
+           "vector_bytes"]
 
 INDEX = KEY_BYTES[0]
 """Bytes of an index or a bag offset."""
@@ -53,15 +62,29 @@ def in_shares(w: Workload, operation: Callable[[int, int, int], Operation], rows
 
 
 @once
+def to_bags(w: Workload) -> Operation:
+    """Return the sums of the largest share's bags from the vectors of its keys."""
+    return reduce(Operation.with_work, (gather(*(int(getattr(part, of).reshape(
+        w.nodes, -1).sum(axis=1).max()) for of in ("lookups", "whole")), dimension, weights=int(
+            part.weights.sum(axis=1).max())) for dimension, part in w.parts))
+
+
+@once
+def index_bytes(w: Workload, index: int = INDEX) -> np.ndarray:
+    """Return the bytes of indices, bag offsets and weights that each requester has for each owner:
+    int64 ``[requester, owner]``. ``index``: bytes of an index or offset."""
+    return index * (w.lookups + w.bags) + WEIGHT_BYTES * w.weights
+
+
+@once
 def input_bytes(w: Workload, arrived: bool = True, index: int = INDEX) -> float:
-    """Return the bytes of dense features, indices and offsets, maximum over nodes.
+    """Return the bytes of dense features, indices, offsets and weights, maximum over nodes.
 
     arrived: count indices at owners, after the input all-to-all; otherwise at requesters.
     index: bytes of an index or offset.
     """
-    axis = 0 if arrived else 1
     return float((4 * w.model.dense * w.samples
-                  + index * (w.lookups.sum(axis=axis) + w.bags.sum(axis=axis))).max())
+                  + index_bytes(w, index).sum(axis=0 if arrived else 1)).max())
 
 
 @once
@@ -81,12 +104,19 @@ def rows_of_tables(w: Workload) -> int:
     return sum(table.rows for table in w.plan.tables)
 
 
-def by_table(values: int, level: int) -> Operation:
-    """Return the work of sorting ``values`` indices from all nodes by table.
+def by_table(w: Workload, level: int, requested: bool = False, at_requester: bool = False
+             ) -> Operation:
+    """Return the work of sorting the indices of all nodes by table, and the weights with them, at
+    the owner with the most.
 
     Two operators; a single one from level 2 of :mod:`host.devices.dense_work` on.
+
+    requested: of each key of a requester's share once, without weights. at_requester: at the
+    requester with the most, before the exchange.
     """
-    return layout(values, operators=1 if level >= 2 else 2)
+    keys, weights = (int(of.sum(axis=1 if at_requester else 0).max())
+                     for of in (w.requested if requested else w.lookups, w.weights))
+    return layout(keys, operators=1 if level >= 2 else 2, weights=0 if requested else weights)
 
 
 def lookups(w: Workload, device: GpuTime | CpuTime, fused: bool = False,
@@ -110,9 +140,10 @@ def _lookups(w: Workload, fused: bool, requested: bool,
             if not part.tables[node]:
                 continue
             rows = int((part.requested if requested else part.lookups)[:, node].sum())
-            bags = rows if requested else int(part.bags[:, node].sum())
-            found += (layout(rows), gather(rows, bags, dimension)) if joined else (
-                gather(rows, bags, dimension, int(part.tables[node]), fused),)
+            bags, weights = (rows, 0) if requested else (
+                int(of[:, node].sum()) for of in (part.bags, part.weights))
+            found += (layout(rows), gather(rows, bags, dimension, weights=weights)) if joined else (
+                gather(rows, bags, dimension, int(part.tables[node]), fused, weights),)
         return (reduce(Operation.with_work, found),) if fused and not joined else tuple(found)
 
     return tuple(dict.fromkeys(of_node(node) for node in range(w.nodes) if w.tables[node]))

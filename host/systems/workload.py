@@ -33,10 +33,11 @@ class Workload:
     tables: tables with rows at each node, including replicated tables, ``[node]``.
     distinct: distinct keys of the mini-batch over all owners.
     whole: non-empty bags, ``[requester]``. A bag counts once, even if several owners have rows.
+    weights: keys that have a weight, ``[requester, owner]``.
     varies: whether bags of a table have different lengths, so that a host must be told how much it
         receives. One value for the mini-batch.
-    repeats: ``(lookups, bags, whole)`` without bags that equal the bag of their table in the
-        preceding sample of the share, or None if all bags differ.
+    repeats: ``(lookups, bags, whole, weights)`` without bags that equal the bag of their table in
+        the preceding sample of the share, or None if all bags differ.
     by_dimension: for each dimension of a table, ascending, the counts of the tables of this
         dimension; empty if all tables have the same.
     found: results of functions of the mini-batch, see :func:`host.once.once`.
@@ -52,8 +53,9 @@ class Workload:
     tables: np.ndarray
     distinct: int
     whole: np.ndarray
+    weights: np.ndarray
     varies: bool = False
-    repeats: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    repeats: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None
     by_dimension: tuple[tuple[int, "Workload"], ...] = ()
     found: dict[Hashable, Any] = field(init=False, default_factory=dict, repr=False)
 
@@ -78,8 +80,8 @@ class Workload:
         """The mini-batch with consecutive equal bags of a share counted once."""
         if self.repeats is None:
             return self
-        lookups, bags, whole = self.repeats
-        return replace(self, lookups=lookups, bags=bags, whole=whole, repeats=None,
+        lookups, bags, whole, weights = self.repeats
+        return replace(self, lookups=lookups, bags=bags, whole=whole, weights=weights, repeats=None,
                        by_dimension=tuple((dimension, part.once)
                                           for dimension, part in self.by_dimension))
 
@@ -110,17 +112,18 @@ def workload_of(samples: Samples, model: Model, plan: ShardPlan, tally: Tally | 
     shares = np.array(share_sizes(len(samples), plan.nodes))
     lengths, plain = samples.bag_lengths, tally.counts
     varies = bool(len(lengths) and (lengths != lengths[0]).any())
+    weighted = np.isin(np.arange(model.tables), model.weighted_tables)
 
     def part(tables: np.ndarray) -> Workload:
         """Return the counts of ``tables``, bool ``[tables]``."""
-        spread = _Spread(plan, tally, tables)
+        spread, heavy = (_Spread(plan, tally, of) for of in (tables, tables & weighted))
         bags, new = plain.bags[:, tables].sum(axis=1), plain.new_bags[:, tables].sum(axis=1)
         return Workload(
             model, plan, shares, spread.pairs("keys"), spread.pairs("bags"),
             spread.pairs("distinct"), spread.unique(), _tables_held(plan, np.flatnonzero(tables)),
-            int(plain.unique[tables].sum()), bags, varies,
-            (spread.pairs("new_keys"), spread.pairs("new_bags"), new) if (new < bags).any()
-            else None)
+            int(plain.unique[tables].sum()), bags, heavy.pairs("keys"), varies,
+            (spread.pairs("new_keys"), spread.pairs("new_bags"), new, heavy.pairs("new_keys"))
+            if (new < bags).any() else None)
 
     counted = np.ones(model.tables, bool) if counted is None else counted
     found = part(counted)

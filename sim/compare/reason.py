@@ -36,9 +36,12 @@ def reason_of(rows: Sequence[dict], counts: Counts) -> str:
                  for table in row.get("tables") or ())
     sent = (f"{second['system']} sends {other / size:.2f} times as many bytes" if pooled else
             f"a share has {counts.rows_per_bag:.2f} distinct foreign rows per foreign bag")
+    fixed = f"{lead}: the size of a mini-batch decides, because fixed costs exceed bytes."
+    if second["bottleneck"] == "cpu":  # the host calls as often for fewer bytes
+        return fixed
     if size < 0.9 * other:
         why = "keys per bag" if counts.rows_per_bag > _MANY_ROWS and not pooled else "bytes"
         return f"{lead}: {why} decide, because {sent}."
-    if second["bottleneck"] in ("cpu", "gpu", "nccl"):
-        return f"{lead}: the size of a mini-batch decides, because fixed costs exceed bytes."
+    if second["bottleneck"] in ("gpu", "nccl"):
+        return fixed
     return f"{lead}; {sent}."

@@ -51,9 +51,11 @@ class EmberNic(System):
         that its NICs must read and do not see; None if it can."""
         if why := self.why_not(site):
             return why
-        if fixed_of(EnTuning, site.point.system.fixed).get("reads"):
+        if fixed_of(EnTuning, site.point.system.fixed).get("reads") or (
+                site.trace.model.weighted_tables):
+            search = self.search(site, None)
             try:
-                self.search(site, None).options()
+                return search.why_not_weighted(search.options()[0])
             except ValueError as error:
                 return str(error)
         return None

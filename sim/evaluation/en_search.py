@@ -26,7 +26,7 @@ from sim.evaluation.en_nics import check_seen, en_nic, nic_devices, nic_point, n
 from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.least import deliveries, least_times, link_bounds, with_phases
 from sim.evaluation.nic import NicPart, busy_times
-from sim.evaluation.pooling import owner_tables, pooled_in_words, slots_of
+from sim.evaluation.pooling import owner_tables, pooled_in_words, slots_of, why_not_weighted
 from sim.evaluation.search import GAIN, Built, Choice, Search, Site, cost_of, fastest, lowest, sums
 from sim.evaluation.system import nics_interact
 from sim.evaluation.trace import copied_all, tally_of
@@ -131,6 +131,7 @@ class EnSearch(Search):
                      if "pace_us" in self.fixed or (not 0 < each.pace_us <= call and (
                          each.pace_us not in BAG_PACES or each.pool != POOLS[0]))]
             found = [each for each in found if self._fits(each)] or found
+            found = [each for each in found if self.why_not_weighted(each) is None] or found
             found = [each for each in found if self._reads(each)] or found
             if not any(map(self._sees, found)):
                 check_seen(site, found[0])
@@ -244,6 +245,11 @@ class EnSearch(Search):
         return tuning.deliver != "unique" or (self.site.point.cluster.gpus_per_nic == 1 and all(
             of.most("slots") <= MOST_INDICES
             for of in self._delivery(replace(tuning, pool=POOLS[0]))))
+
+    def why_not_weighted(self, tuning: EnTuning) -> str | None:
+        """Return why NICs do not pool the weighted bags of an option, None if they need not."""
+        return None if tuning.deliver == "unique" else why_not_weighted(
+            self.site.trace, self._tables(tuning), tuning.copied_rows)
 
     def _delivery(self, tuning: EnTuning) -> list[Delivery]:
         """Return the delivery of each mini-batch."""

@@ -40,7 +40,7 @@ def _deliveries(trace: Trace, small: tuple[bool, ...], endpoints: int,
                 pooled: tuple[tuple[int, int], ...], own: tuple[tuple[int, int], ...],
                 once: bool) -> tuple[Delivery, ...]:
     return tuple(delivery_of(tally_of(trace, number, endpoints), small, dict(pooled), once,
-                             dict(own))
+                             dict(own), trace.model.weighted_tables)
                  for number in range(len(trace.measured)))
 
 

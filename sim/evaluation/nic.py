@@ -402,22 +402,26 @@ def reaching(trace: Trace, plan: ShardPlan) -> dict[str, float]:
                                 for found in foreign) / nodes}
 
 
-def _own_counts(point: Fields, trace: Trace, interacts: bool) -> list[tuple[float, float]]:
-    """Return, for each measured mini-batch, the rows and bags that the busiest node pools of its
-    own samples; NICs that ``interacts`` take all bags."""
+def _own_counts(point: Fields, trace: Trace,
+                interacts: bool) -> list[tuple[float, ...]]:
+    """Return, for each measured mini-batch, the rows, bags and weights that the busiest node pools
+    of its own samples, and the weights of others; NICs that ``interacts`` take all bags."""
     owner, nodes = point.system.owner_tables, point.cluster.endpoints
-    if interacts or not owner:
-        return [(0.0, 0.0)] * len(trace.measured)
+    if not owner:
+        return [(0.0,) * 4] * len(trace.measured)
     plan, found = plan_of(point, trace), []
+    held = np.array([[table.owner == node for table in plan.tables] for node in range(nodes)])
+    held &= plan.owner_pooled > 0
     for batch in trace.measured:
         lengths, ends = batch.samples.bag_lengths, np.cumsum(share_sizes(len(batch.samples), nodes))
         if point.system.repeats != "send":
             lengths = lengths * ~repeated_bags(batch.samples, nodes)
-        shares = np.split(lengths, ends[:-1])
-        own = [share[:, [table for table in owner if plan.tables[table].owner == node]]
-               for node, share in enumerate(shares)]
-        found.append((float(max(each.sum() for each in own)),
-                      float(max(np.count_nonzero(each) for each in own))))
+        own = [share[:, of] for share, of in zip(np.split(lengths, ends[:-1]), held)]
+        weights = np.array([each[:, plan.weighted[of]].sum() for each, of in zip(own, held)])
+        others = (lengths.sum(axis=0) * plan.weighted * held).sum(axis=1) - weights
+        mine = (0, 0, 0) if interacts else (
+            max(each.sum() for each in own), max(map(np.count_nonzero, own)), weights.max())
+        found.append((*map(float, mine), float(others.max())))
     return found
 
 

@@ -17,7 +17,7 @@ from sim.job.settings import apply_settings
 from sim.nic_cpp.config import WideConfig
 
 __all__ = ["least_vectors", "owner_tables", "pooled_in_words", "segments_of", "slots_of",
-           "tables_of"]
+           "tables_of", "why_not_weighted"]
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,14 @@ def _chosen(trace: Trace, plan: ShardPlan, nic: _Nic, pool: str, once: bool) -> 
     if pool == "owner":
         return tuple(table for table, why in enumerate(obstacles) if why is None)
     pools = choose_pools(foreign, wire_of(nic.config, trace.model.width), obstacles, nic.sets,
-                         nic.config.remote_cache_ways)
+                         nic.config.remote_cache_ways, plan.weighted)
     return tuple(table for table, place in enumerate(pools) if place == PoolPlace.OWNER)
 
 
 def owner_tables(point: Fields, trace: Trace, pool: str, copied_rows: int = 0,
                  once: bool = False, update: str = UPDATES[0]) -> tuple[int, ...]:
-    """Return the tables that pool at their owner, numbered without copied tables.
+    """Return the tables that pool at their owner, numbered without copied tables. Tables with
+    weights are among them if they can be, unless all tables pool at the requester.
 
     NICs that serve several GPUs pool at the requester.
 
@@ -78,6 +79,19 @@ def owner_tables(point: Fields, trace: Trace, pool: str, copied_rows: int = 0,
         return ()
     left = without_small(trace, copied_rows) if copied_rows else trace
     return _chosen(left, plan_of(point, left), _Nic.of(point, update), pool, once)
+
+
+def why_not_weighted(trace: Trace, owner: tuple[int, ...], copied_rows: int = 0) -> str | None:
+    """Return why NICs that pool cannot have these tables that pool at their ``owner``, numbered
+    without copied tables: NICs do not multiply by weights. None if they can."""
+    rows, weighted = trace.model.rows, trace.model.weighted_tables
+    kept = [table for table, of in enumerate(rows) if of > copied_rows]
+    left = [table for number, table in enumerate(kept)
+            if table in weighted and number not in owner]
+    if not left:
+        return None
+    return (f"table {left[0]} has weights, which NICs do not multiply: its bags must pool at its "
+            f"owner, or GPUs must pool (deliver=unique)")
 
 
 def pooled_in_words(owner: tuple[int, ...], tables: int) -> tuple[str, ...]:

@@ -97,6 +97,9 @@ class Site:
         of = point.workload if point.system.sampled is None else replace(
             point.workload, batching="file", window=None)
         found = trace or trace_of(of)
+        if of.training and found.model.weighted_tables:
+            raise ValueError(f"weighted of table {found.model.weighted_tables[0]} must be false in "
+                             f"training, not true: systems do not charge its gradients")
         return cls(point, found, workloads(found, plan_of(point, found)),
                    devices_of(point.cluster), runs)
 

@@ -25,7 +25,7 @@ from sim.evaluation.en_nics import JUMBO, check_jumbo
 from sim.evaluation.fields import Fields, Options, SmartNicOptions
 from sim.evaluation.least import deliveries, least_times, link_bounds, with_phases
 from sim.evaluation.nic import NicPart, busy_times
-from sim.evaluation.pooling import owner_tables, pooled_in_words
+from sim.evaluation.pooling import owner_tables, pooled_in_words, why_not_weighted
 from sim.evaluation.search import GAIN, Built, Search, Site, sums
 from sim.evaluation.system import PARTS, System
 
@@ -50,6 +50,16 @@ class SmartNic(System):
         if point.workload.training and pool != POOLS[0]:
             raise ValueError(f"pool must be {POOLS[0]} in training, not {pool!r}")
         check_jumbo(point, NicTuning)
+
+    def why_not(self, site: Site) -> str | None:
+        """Return the reason if the system cannot be built, such as weights of keys whose bags do
+        not pool at their owner; None if it can."""
+        found = super().why_not(site)
+        if found or not site.trace.model.weighted_tables:
+            return found
+        reasons = [why_not_weighted(site.nic_trace, each.point.system.owner_tables)
+                   for each in _choices(site)]
+        return None if None in reasons else reasons[0]
 
     def without_interaction(self) -> dict[str, Any]:
         """Return the system whose NICs pool."""
@@ -137,6 +147,8 @@ def _choices(site: Site) -> list[Site]:
     owners = (point.system.owner_tables,) if point.system.owner_tables else dict.fromkeys(
         owner_tables(point, site.nic_trace, each)
         for each in ((pool,) if pool else ("auto", POOLS[0])))
+    owners = [each for each in owners
+              if why_not_weighted(site.nic_trace, each) is None] or [*owners]
     jumbos = (False, True)[:1 + (point.cluster.mtu > MTUS[0])] if jumbo is None else (jumbo,)
     return [replace(site, point=point.changed(owner_tables=owner, settings=overridden(
         JUMBO * jumbo, point.system.settings))) for owner in owners for jumbo in jumbos]

@@ -20,6 +20,7 @@ from host.systems.all_on_nic import not_applicable
 from sim.evaluation.en import EmberNic
 from sim.evaluation.fields import CardOptions, Fields, Options
 from sim.evaluation.nic import NicPart, Nics
+from sim.evaluation.pooling import why_not_weighted
 from sim.evaluation.search import Plain, Search, Site, sums
 from sim.evaluation.smart_nic import SmartNic, times_of
 from sim.evaluation.system import PARTS, System
@@ -117,7 +118,8 @@ class AllOnNic(System):
 
     def why_not(self, site: Site) -> str | None:
         """Return the reason if the tables do not fit on the cards, None if they do."""
-        return super().why_not(site) or not_applicable(site.work.plain[0])
+        return (super().why_not(site) or not_applicable(site.work.plain[0])
+                or why_not_weighted(site.trace, ()))
 
     def nics(self, point: Fields) -> Nics:
         """Return the NICs, whose rows are in the card's HBM."""

@@ -153,9 +153,6 @@ def _trace(of: Workload, _: tuple[str, ...]) -> Trace:
     source = SampleSource.of(JobWorkload(
         config=of.preset, model=None if of.of_paper else of.dataset, data=data or None,
         format=of.format, samples=ENDLESS, seed=of.seed))
-    if source.model.weighted_tables:
-        raise ValueError(f"weighted of table {source.model.weighted_tables[0]} must be false in "
-                         f"comparisons, not true: systems do not charge weights")
     chunks = first_of(source, count)
     have, notes = sum(map(len, chunks)), []
     if have < count:

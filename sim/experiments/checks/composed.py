@@ -57,7 +57,7 @@ def work_of(model: Model, plan: ShardPlan, samples: int, hot: tuple[int, ...]) -
         unique[table.owner] += min(rows, nodes * samples * keys)
         tables[table.owner] += 1
     return Workload(model, plan, np.full(nodes, samples), lookups, bags, requested, unique, tables,
-                    int(unique.sum()), bags.sum(axis=1))
+                    int(unique.sum()), bags.sum(axis=1), np.zeros_like(bags))
 
 
 def paper_step_us(work: Workload, gpu: str, software: str = "eager",

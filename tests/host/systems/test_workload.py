@@ -25,9 +25,19 @@ from host.systems import (
     tuning_variants,
     workload_of,
 )
-from host.systems.tables import bytes_of, copied_values, vector_bytes
+from host.systems.delivery import delivery_of
+from host.systems.tables import (
+    by_table,
+    bytes_of,
+    copied_values,
+    index_bytes,
+    input_bytes,
+    lookups,
+    to_bags,
+    vector_bytes,
+)
 from rtl.formats import DescriptorKind
-from tests.host.systems.simple import MODEL, workload
+from tests.host.systems.simple import MODEL, devices, workload
 
 
 def test_two_samples_of_two_tables():
@@ -37,6 +47,40 @@ def test_two_samples_of_two_tables():
         assert counts.tolist() == [[1, 1], [1, 1]]
     assert found.unique.tolist() == [1, 2] and found.distinct == 3
     assert found.accesses == 4 and found.similarity == 0.25
+
+
+def test_keys_of_weighted_tables_have_weights():
+    model = replace(MODEL, bags=((1, 9), (1, 9)), weighted_tables=(1,))
+    # The second node repeats its bag of table 1: keys 3 and 4.
+    samples = Samples(np.zeros((4, 2), np.float32), np.zeros(4, np.float32),
+                      np.array([[1, 2], [3, 0], [1, 2], [2, 2]], np.int32),
+                      np.array([0, 1, 1, 0, 0, 0, 0, 1, 1, 0, 0, 1, 1], np.int32),
+                      np.array([1, 1, 2, 1, 2, 3, 4, 3, 4, 5, 6, 3, 4]),
+                      np.ones(13, np.float32))
+    found = workload_of(samples, model, ShardPlan.deal(model, 2, "0,1"))
+    assert found.weights.tolist() == [[0, 2], [0, 4]]
+    assert found.once.weights.tolist() == [[0, 2], [0, 2]]
+    keys = 8 * (found.lookups + found.bags)
+    assert (index_bytes(found) == keys + 4 * found.weights).all()
+    plain = replace(found, weights=np.zeros_like(found.weights))
+    # The owner of table 1: 2 samples of 2 dense features, 6 keys, 3 bags, 6 weights.
+    assert input_bytes(found) == 4 * 4 + 8 * 9 + 4 * 6
+    # The second requester: 7 keys, 4 bags, 4 weights.
+    assert input_bytes(found, arrived=False) == 4 * 4 + 8 * 11 + 4 * 4
+    assert to_bags(found).streamed_bytes - to_bags(plain).streamed_bytes == 4 * 4
+    for requested, more in ((False, 6), (True, 0)):
+        work, less = (by_table(of, 2, requested).streamed_bytes for of in (found, plain))
+        assert work - less == 2 * 4 * more
+    both = workload_of(samples, model, ShardPlan.deal(model, 2, "1,1"))
+    light = replace(both, weights=np.zeros_like(both.weights))
+    for requested, more in ((False, 6), (True, 0)):
+        (work,), (less,) = (lookups(of, devices().gpu, True, requested) for of in (both, light))
+        assert work.streamed_bytes - less.streamed_bytes == 4 * more
+        assert work.flops - less.flops == MODEL.dimension * more
+    delivery = delivery_of(Tally(samples, 2), (False, False), weighted=(1,))
+    assert delivery.weights.tolist() == [2, 4] and delivery.copied_weights.tolist() == [0, 0]
+    copied = delivery_of(Tally(samples, 2), (False, True), weighted=(1,))
+    assert copied.weights.tolist() == [0, 0] and copied.copied_weights.tolist() == [2, 4]
 
 
 @settings(max_examples=40, deadline=None)

@@ -215,6 +215,8 @@ def _row(system: str, interval: float, network: float, bottleneck: str) -> dict:
     ([_row("en", 10, 100, "nic"), _row("bl-tuned", 20, 300, "link")], 0.4, "bytes decide"),
     ([_row("en", 10, 100, "nic"), _row("bl-tuned", 20, 100, "cpu")], 0.9,
      "the size of a mini-batch decides"),
+    ([_row("bl-tuned", 10, 100, "link"), _row("en", 13, 150, "cpu")], 0.9,
+     "the size of a mini-batch decides"),
     ([_row("bl-tuned", 4, 0, "cpu"), _row("en", 29, 900, "nic")], 0.9, "has a copy of all tables"),
     ([_row("en", 10, 100, "nic"), _row("bl-tuned", 10.05, 100, "cpu")], 0.9, "within 1 %"),
     ([_row("bl-tuned", 9, 100, "link"), _row("en", 12, 150, "nic") | {
