@@ -211,6 +211,7 @@ def _full(outcome: Ended, folder: Path) -> None:
     assert "File too large" in outcome.said or "No space left" in outcome.said, outcome
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("largest", [0, 10, 1000, 5000])
 def test_a_full_disk(bags, tmp_path, often, compiled, largest):
     folder = tmp_path / "out"

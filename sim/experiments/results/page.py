@@ -1,4 +1,4 @@
-"""The results page: table, picture, serving, sensitivity, and how the page is made."""
+"""The results page: picture, table, serving, sensitivity, and how the page is made."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,8 +25,8 @@ def page_of(found: Mapping, command: str) -> Page:
     if left:
         parts.append(Text([f"Not measured: {each}." for each in left], bullets=True))
     return Page("EmberNIC: results", found["answer"], None, [
-        Section("Where EN is faster", parts),
         Section("When sending rows pays", [_picture(rows, command)]),
+        Section("Where EN is faster", parts),
         serving.section_of(found["serving"]),
         section_of(rows, command),
         Section("Appendix: how the page is made", [

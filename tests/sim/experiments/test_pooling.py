@@ -152,6 +152,7 @@ SLOW = {"scaled": (("ethernet_100g_switch.bandwidth_gbit_s", 0.05),)}
 """With little bandwidth, rows of bags are the bottleneck."""
 
 
+@pytest.mark.thorough
 def test_the_search_pools_where_it_is_faster():
     slow = POINT.changed(**SLOW, fixed=("copied_rows=0", "deliver=pooled", "threads=1"))
     built, _ = slow.kind.at(Site.of(slow))

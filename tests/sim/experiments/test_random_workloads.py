@@ -68,7 +68,8 @@ def faster_machines_are_no_slower(data, point: Point) -> None:
 
 
 @pytest.mark.every
-@pytest.mark.parametrize(("system", "count"), [("bl-tuned", 3), ("fs", 2), ("en", 2)])
+@pytest.mark.parametrize(("system", "count"), [
+    ("bl-tuned", 3), ("fs", 2), pytest.param("en", 2, marks=pytest.mark.thorough)])
 def test_no_better_constant_makes_an_interval_of_random_workloads_longer(system, count):
     @settings(max_examples=count, deadline=None, phases=_PHASES)
     @given(st.data(), points(system, (1, 4, 16), 64))

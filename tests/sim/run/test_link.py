@@ -47,7 +47,7 @@ def test_a_network_that_loses_nothing(calm):
     assert _sum(calm, "link_receiver.duplicates") == _sum(calm, "link_receiver.outside") == 0
 
 
-@pytest.mark.few(1, "thorough")
+@pytest.mark.thorough
 @pytest.mark.parametrize("rate", [0.01, 0.1])
 @pytest.mark.parametrize("kind", [*KINDS, "all"])
 def test_values_stay(calm, kind, rate):

@@ -385,7 +385,7 @@ def test_other_models_are_served_on_their_first_row():
 
 def test_the_parts_of_the_page_are_in_order(made):
     titles = [section.title for section in page_of(made[1], "").sections]
-    assert titles == ["Where EN is faster", "When sending rows pays", "Serving", "Sensitivity",
+    assert titles == ["When sending rows pays", "Where EN is faster", "Serving", "Sensitivity",
                       "Appendix: how the page is made"]
     assert page_of(made[1], "").picture is None
 
