@@ -15,6 +15,8 @@ from tests.sim.training.compiled_nics import options, write
 from tests.wire.attacked import Attack, Attacked, Sent
 from tests.wire.forging import as_node, as_stranger, read
 
+pytestmark = pytest.mark.thorough
+
 Address = Callable[[Frame], Frame]
 
 

@@ -18,7 +18,7 @@ from host.timing.network import NetworkProfile
 from rtl.config import preset
 from rtl.formats import PoolPlace
 from sim.evaluation.point import Point
-from sim.evaluation.trace import trace_of
+from sim.evaluation.search import Site
 from sim.job.fit import config_to_build
 from sim.job.inputs import SampleSource, holdable
 from sim.job.options import RunOptions
@@ -375,5 +375,7 @@ def test_other_commands_reject_weights(tmp_path):
                                  format="trace"))
     with pytest.raises(ValueError, match="table 2 has weights, so it must pool at its owner"):
         Training(TrainOptions.of(config="tiny", model=model, samples=8, mini_batch=8))
-    with pytest.raises(ValueError, match="weighted of table 2 must be false in comparisons"):
-        trace_of(Point.named("bl-tuned", {"dataset": model, "samples": 8}).workload)
+    point = Point.named("bl-tuned", dataset=model, mini_batch=8, warmup=0, measured=2,
+                        workload="training")
+    with pytest.raises(ValueError, match="weighted of table 2 must be false in training"):
+        Site.of(point)

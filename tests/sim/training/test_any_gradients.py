@@ -124,6 +124,7 @@ def test_many(paths, case):
 EVERYTHING = np.array(SPECIAL, np.uint32).view(np.float32)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("settings", [("gradient_partials=rounded", "pooling=mean"), ()])
 def test_everything_at_once(paths, settings):
     """All samples with the same key, more keys than tables hold, and empty bags, in turn; every

@@ -29,6 +29,7 @@ def bad() -> list[np.ndarray]:
             *packets(2, 2, STEP + 1)]
 
 
+@pytest.mark.thorough
 def test_bad_gradients_are_dropped_answered_counted_and_said(tmp_path, monkeypatch, capsys):
     path, found = write(tmp_path), tmp_path / "t.json"
     execute = Training.execute

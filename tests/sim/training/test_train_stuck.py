@@ -8,6 +8,7 @@ from sim.training.train import Training
 from tests.sim.training.compiled_nics import options, write
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("faults", "words", "peer"), [
     ("silent-host=20us:@1,silent-host=20us:@2", ("the host of node 1 ", "the host of node 2 "),
      None),
