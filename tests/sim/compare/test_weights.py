@@ -18,6 +18,7 @@ bag = [1, 9]
 """
 PLAIN = WEIGHTED.replace("weighted = true", "")
 FIXED = ["copied_rows=0", "bags_once=false", "dedupe=false", "key_bytes=4"]
+ALONE = ["threads=1", "ring=false", "reads=false", "completion=true", "patient=false"]
 
 
 @pytest.fixture
@@ -43,13 +44,15 @@ def test_a_weight_is_four_bytes_beside_its_key(found):
 
 
 def test_nics_pool_weighted_bags_at_their_owner_or_gpus_pool_them(found):
-    rows = found(WEIGHTED, ["en", "fs"], fixed=["copied_rows=0", "deliver=pooled"])
+    rows = found(WEIGHTED, ["en", "fs"], fixed=[
+        *ALONE, "copied_rows=0", "deliver=pooled"])
     assert {table["pool"] for table in rows["en"]["tables"][:2]} == {"owner"}
     assert {table["pool"] for table in rows["fs"]["tables"][:2]} == {"owner"}
-    unique = found(WEIGHTED, ["en"], fixed=["deliver=unique", "pool=requester"])["en"]
+    unique = found(WEIGHTED, ["en"], fixed=[
+        *ALONE, "deliver=unique", "pool=requester"])["en"]
     assert unique["why"] is None
     at_requester = found(WEIGHTED, ["en", "fs"], fixed=[
-        "copied_rows=0", "deliver=pooled", "pool=requester"])
+        *ALONE, "copied_rows=0", "deliver=pooled", "pool=requester"])
     for row in at_requester.values():
         assert row["why"] == (
             "table 0 has weights, which NICs do not multiply: its bags must pool at its owner, or "

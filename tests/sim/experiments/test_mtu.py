@@ -25,7 +25,8 @@ def test_a_frame_of_9000_bytes_carries_a_larger_share_of_data():
     assert Devices.load(4, mtu=MTUS[1]).network == Devices.load(4).network
 
 
-@pytest.mark.parametrize("system", ["fs", pytest.param("en", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("system", [
+    pytest.param("fs", marks=pytest.mark.thorough), pytest.param("en", marks=pytest.mark.slow)])
 def test_nics_choose_longer_packets_where_they_are_faster(system):
     fields = FIELDS | SLOW | {"fixed": ("pool=requester",)}
     short, long = (measure(Point.named(system, fields | {"mtu": mtu})) for mtu in MTUS)
