@@ -23,7 +23,6 @@ from host.systems.tables import (
     pooled,
     row_updates,
     rows_of_tables,
-    to_bags,
 )
 from host.systems.tuning import WIRES, Tuning
 from host.systems.workload import Workload
@@ -134,7 +133,8 @@ class _Tuned:
         """Pool the vectors of keys, or add partial vectors, and copy the vectors of equal bags."""
         w = self._w
         if self._tuning.dedupe:
-            work = [("vectors to bags", "irregular", [to_bags(w)])]
+            work = [("vectors to bags", "irregular", [
+                in_shares(w, gather, "lookups", "whole", weights="weights")])]
         else:
             work = [("sums of partial vectors", "irregular", [each]) for each in pooled(w)]
         if w is not self._all:

@@ -23,11 +23,10 @@ from host.systems.options import KEY_BYTES
 from host.systems.workload import Workload
 from rtl.formats import DescriptorKind
 
-__all__ = ["INDEX", "by_table", "bytes_of", "copied_values", "in_shares", "index_bytes",
-           "input_bytes", "lookups", "pooled", "row_updates", "rows_of_tables", "to_bags",
-           "vector_bytes"]
+__all__ = ["by_table", "bytes_of", "copied_values", "in_shares", "index_bytes", "input_bytes",
+           "lookups", "pooled", "row_updates", "rows_of_tables", "vector_bytes"]
 
-INDEX = KEY_BYTES[0]
+_INDEX = KEY_BYTES[0]
 """Bytes of an index or a bag offset."""
 
 
@@ -50,34 +49,31 @@ def copied_values(w: Workload) -> int:
 
 
 @once
-def in_shares(w: Workload, operation: Callable[[int, int, int], Operation], rows: str,
-              groups: str) -> Operation:
+def in_shares(w: Workload, operation: Callable[..., Operation], rows: str, groups: str,
+              **more: str) -> Operation:
     """Return an operation on ``rows`` and ``groups`` of the largest share, for all dimensions.
 
-    operation: takes rows, groups and dimension. rows, groups: members of `Workload`.
+    operation: takes rows, groups and dimension. rows, groups: members of `Workload`. more: further
+    members, by the parameter of ``operation`` that takes their count.
     """
+    def most(part: Workload, of: str) -> int:
+        return int(getattr(part, of).reshape(w.nodes, -1).sum(axis=1).max())
+
     return reduce(Operation.with_work, (
-        operation(*(int(getattr(part, of).reshape(w.nodes, -1).sum(axis=1).max())
-                    for of in (rows, groups)), dimension) for dimension, part in w.parts))
+        operation(most(part, rows), most(part, groups), dimension,
+                  **{name: most(part, of) for name, of in more.items()})
+        for dimension, part in w.parts))
 
 
 @once
-def to_bags(w: Workload) -> Operation:
-    """Return the sums of the largest share's bags from the vectors of its keys."""
-    return reduce(Operation.with_work, (gather(*(int(getattr(part, of).reshape(
-        w.nodes, -1).sum(axis=1).max()) for of in ("lookups", "whole")), dimension, weights=int(
-            part.weights.sum(axis=1).max())) for dimension, part in w.parts))
-
-
-@once
-def index_bytes(w: Workload, index: int = INDEX) -> np.ndarray:
+def index_bytes(w: Workload, index: int = _INDEX) -> np.ndarray:
     """Return the bytes of indices, bag offsets and weights that each requester has for each owner:
     int64 ``[requester, owner]``. ``index``: bytes of an index or offset."""
     return index * (w.lookups + w.bags) + WEIGHT_BYTES * w.weights
 
 
 @once
-def input_bytes(w: Workload, arrived: bool = True, index: int = INDEX) -> float:
+def input_bytes(w: Workload, arrived: bool = True, index: int = _INDEX) -> float:
     """Return the bytes of dense features, indices, offsets and weights, maximum over nodes.
 
     arrived: count indices at owners, after the input all-to-all; otherwise at requesters.

@@ -23,8 +23,7 @@ from sim.job.workload import Workload as JobWorkload
 
 __all__ = ["ENDLESS", "FewSamplesError", "Trace", "arrivals_of", "busy_trace", "copied_all",
            "deeper", "first_depth", "first_of", "model_without", "nic_plan_of", "of_length",
-           "placement_of",
-           "plan_of", "tally_of", "trace_key", "trace_of", "without_small"]
+           "placement_of", "plan_of", "tally_of", "trace_key", "trace_of", "without_small"]
 
 SATURATED = 16
 """Most mini-batches in flight of a run that measures the interval of NICs."""

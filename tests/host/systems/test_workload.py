@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from host.data.generator import generate
+from host.devices.embedding_work import gather
 from host.model import MODELS, Model
 from host.placement.shard import ShardPlan
 from host.samples import Samples, rechunk
@@ -30,10 +31,10 @@ from host.systems.tables import (
     by_table,
     bytes_of,
     copied_values,
+    in_shares,
     index_bytes,
     input_bytes,
     lookups,
-    to_bags,
     vector_bytes,
 )
 from rtl.formats import DescriptorKind
@@ -67,7 +68,9 @@ def test_keys_of_weighted_tables_have_weights():
     assert input_bytes(found) == 4 * 4 + 8 * 9 + 4 * 6
     # The second requester: 7 keys, 4 bags, 4 weights.
     assert input_bytes(found, arrived=False) == 4 * 4 + 8 * 11 + 4 * 4
-    assert to_bags(found).streamed_bytes - to_bags(plain).streamed_bytes == 4 * 4
+    pools, light = (in_shares(of, gather, "lookups", "whole", weights="weights").streamed_bytes
+                    for of in (found, plain))
+    assert pools - light == 4 * 4
     for requested, more in ((False, 6), (True, 0)):
         work, less = (by_table(of, 2, requested).streamed_bytes for of in (found, plain))
         assert work - less == 2 * 4 * more
