@@ -15,7 +15,7 @@ endif
 
 # Steps of the demo, the longest first. They run two at a time. A line that begins with `+` is printed
 # at once, the other output of a step when the step ends.
-DEMO := demo-run demo-gen demo-kaggle demo-multi_hot
+DEMO := demo-run demo-multi_hot demo-kaggle demo-gen
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync)
 
 .PHONY: setup demo $(DEMO) test test-all slow lint clean

@@ -54,7 +54,7 @@ local header_fields = {
   {name = "source", first = 2, bytes = 1, field = ProtoField.uint8("embernic.source", "source", base.DEC)},
   {name = "destination", first = 3, bytes = 1, field = ProtoField.uint8("embernic.destination", "destination", base.DEC)},
   {name = "epoch", first = 4, bytes = 1, field = ProtoField.uint8("embernic.epoch", "epoch", base.DEC)},
-  {name = "flags", first = 5, bytes = 1, field = ProtoField.uint8("embernic.flags", "flags", base.HEX)},
+  {name = "final_beat", first = 5, bytes = 1, field = ProtoField.uint8("embernic.final_beat", "final_beat", base.DEC)},
   {name = "step", first = 6, bytes = 2, field = ProtoField.uint16("embernic.step", "step", base.DEC)},
   {name = "sequence", first = 8, bytes = 3, field = ProtoField.uint24("embernic.sequence", "sequence", base.DEC)},
   {name = "acknowledge", first = 11, bytes = 3, field = ProtoField.uint24("embernic.acknowledge", "acknowledge", base.DEC)},

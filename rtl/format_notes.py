@@ -37,7 +37,10 @@ FIELDS = {
     "EmberHeader.destination": "number of the receiving node; in SPILLED the reduction level",
     "epoch": "between NICs with a reliable link: register link_epoch, or for a node that rejoined "
              "the epoch in link_rejoin; else 0",
-    "flags": "0, reserved",
+    "EmberHeader.final_beat": "in BAG_VECTORS and GPU_BAGS: number of the last beat of each "
+                              "vector, from 0; else 0",
+    "final_beat": "number of the last beat of a vector of the table, from 0, if the table pools at "
+                  "its owner; else 0",
     "step": "step of the content, modulo 2^16",
     "sequence": "earlier packets of this sender and edge, modulo 2^24; not checked. With a "
                 "reliable link: earlier packets to the receiver; in LINK the packet of bit 0",

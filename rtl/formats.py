@@ -38,7 +38,8 @@ __all__ = [
     "OutgoingPartial", "OutgoingRecord", "PartialRecord", "PeerBeat", "PoolPlace", "PooledTag",
     "QueryBag", "QueryRecord",
     "RawBeat", "ReadRecord", "RecordBeat", "RecordKind", "ReductionLevel", "Refused", "Request",
-    "ResultPartTag", "RowReadRecord", "SampleRecord", "ScatterTag", "StateRecord", "Status",
+    "ResultPartTag", "RowReadRecord", "SampleRecord", "ScatterTag", "SizedBeat", "StateRecord",
+    "Status",
     "StepKind", "StepOpenRecord", "StepRecord", "TableDescriptor", "TaggedBeat", "VectorBeat",
     "hold_slot", "repeat_fields", "words_of",
 ]
@@ -229,10 +230,11 @@ RawBeat = data.StructLayout({"data": BEAT_BITS, "last": 1})
 
 EmberHeader = data.StructLayout({
     "version": 8, "opcode": 8, "source": NODE_BITS, "destination": NODE_BITS, "epoch": 8,
-    "flags": 8, "step": STEP_BITS, "sequence": SEQUENCE_BITS, "acknowledge": SEQUENCE_BITS,
+    "final_beat": 8, "step": STEP_BITS, "sequence": SEQUENCE_BITS, "acknowledge": SEQUENCE_BITS,
     "credit": CREDIT_BITS, "count": 16, "crc": 32,
 })
-"""The EmberNIC header, 22 bytes."""
+"""The EmberNIC header, 22 bytes. ``final_beat``, in BAG_VECTORS and GPU_BAGS: number of the last
+beat of each vector, from 0."""
 
 HeaderBeat = data.StructLayout({
     "mac_destination": 48, "mac_source": 48, "ethertype": 16,
@@ -357,13 +359,14 @@ number of the slot in it; the number of samples, consecutive, with slots in the 
 
 TableDescriptor = data.StructLayout({
     "valid": 1, "kind": 2, "pool": 1, "mean": 1, "reserved0": 3, "owner": NODE_BITS,
-    "owners": NODE_BITS, "reserved1": 8,
+    "owners": NODE_BITS, "final_beat": BEAT_INDEX_BITS, "reserved1": 4,
     "rows_low": 32,
     "rows_high": 4, "reserved2": 12, "column_first": COLUMN_BITS, "column_count": COLUMN_BITS,
     "base": 64,
 })
 """Location of the rows of a table: five 32-bit words. ``pool`` is a :class:`PoolPlace`, for NICs
 with ``owner_bags``; ``mean``: its bags pool to their mean, with register ``pooling_by_table``.
+``final_beat``, if the table pools at its owner: number of the last beat of a vector, from 0.
 ``base``: address of the table in GPU memory, in bytes from a common base, if the NIC reads rows
 itself (:class:`rtl.rings.RowReads`)."""
 
@@ -378,15 +381,19 @@ ScatterTag = data.StructLayout({"landing": LANDING_BITS, "node": NODE_BITS, "ste
 VectorBeat = data.StructLayout({"data": BEAT_BITS, "tag": ScatterTag, "last": 1})
 """A beat of a vector in flight to a requester; ``last`` on the final beat of the vector."""
 
+SizedBeat = data.StructLayout(VectorBeat.members | {"final_beat": BEAT_INDEX_BITS})
+"""The same of a bag's vector. ``final_beat``: number of the vector's last beat, from 0."""
+
 GradientBeat = data.StructLayout(
     {"key": Key, "beat": BEAT_INDEX_BITS, "step": STEP_BITS, "data": BEAT_BITS})
 """Beat ``beat`` of a gradient of a key, or of a partial sum of its gradients."""
 
 FrameInfo = data.StructLayout({
     "opcode": 8, "destination": NODE_BITS, "step": STEP_BITS, "count": 16, "credit": CREDIT_BITS,
-    "empty": 1,
+    "empty": 1, "final_beat": BEAT_INDEX_BITS,
 })
-"""Header fields of a packet from a packager to the frame assembler; ``empty``: no payload."""
+"""Header fields of a packet from a packager to the frame assembler; ``empty``: no payload;
+``final_beat``: see :data:`EmberHeader`."""
 
 HostFrame = data.StructLayout(FrameInfo.members | {"address": 64, "answers": 16, "status": 8})
 """Header fields of a packet to the host, and its address in GPU memory. The address receives the
@@ -432,12 +439,13 @@ def hold_slot(bags: bool, positions: int = 0) -> data.StructLayout:
     sample.
 
     With ``bags``, a slot may be a bag that its owner has pooled. ``keys``: its number of keys, 0 in
-    the slot of a key. ``mean``: mean bit of the slot's table. ``positions``: see
-    :func:`repeat_fields`.
+    the slot of a key. ``mean``: mean bit of the slot's table. ``final_beat``: number of the last
+    beat of a bag's vector. ``positions``: see :func:`repeat_fields`.
     """
     return data.StructLayout(
         {"kind": 2, "sample": 32, "step": STEP_BITS, "last": 1}
-        | ({"keys": BagHead["keys"].width, "mean": 1} if bags else {})
+        | ({"keys": BagHead["keys"].width, "mean": 1, "final_beat": BEAT_INDEX_BITS} if bags
+           else {})
         | repeat_fields(positions))
 
 

@@ -76,7 +76,7 @@ def bag_blocks(config: NicConfig) -> dict[str, wiring.Component]:
         "owner_places": OwnerPlaces(config, own=True),
         "bag_lists": BagPackager(1, config.net_payload_beats, Opcode.BAG_LISTS, False, buffers=4,
                                  most_bags=True),
-        "bag_vectors": VectorPackager(config, opcode=Opcode.BAG_VECTORS),
+        "bag_vectors": VectorPackager(config, opcode=Opcode.BAG_VECTORS, sized=True),
         "bag_answers": AnswerCounter(), "gpu_bag_answers": AnswerCounter(),
     } | ({"bag_gradients": BagGradients(config), "gradient_lists": GradientLists(),
           "bag_credit_return": BagCreditReturn(config.nodes)} if trains else {})
@@ -88,7 +88,7 @@ def bag_blocks(config: NicConfig) -> dict[str, wiring.Component]:
 def bag_routers(config: NicConfig) -> dict[str, wiring.Component]:
     """Return the blocks without counters, by name."""
     blocks: dict[str, wiring.Component] = {
-        "bag_router": VectorRouter(),
+        "bag_router": VectorRouter(sized=True),
         "local_arbiter": Arbiter(VectorBeat, 2, last=lambda beat: beat.last)}
     if config.training:
         for name in ("bag_arbiter", "list_arbiter"):

@@ -1393,6 +1393,10 @@
 #define EMBER_DESCRIPTOR_OWNERS_WORD 0u
 #define EMBER_DESCRIPTOR_OWNERS_SHIFT 16u
 #define EMBER_DESCRIPTOR_OWNERS_MASK 0xff0000u
+/* number of the last beat of a vector of the table, from 0, if the table pools at its owner; else 0 */
+#define EMBER_DESCRIPTOR_FINAL_BEAT_WORD 0u
+#define EMBER_DESCRIPTOR_FINAL_BEAT_SHIFT 24u
+#define EMBER_DESCRIPTOR_FINAL_BEAT_MASK 0xf000000u
 /* rows of the table, bits 31 to 0 */
 #define EMBER_DESCRIPTOR_ROWS_LOW_WORD 1u
 #define EMBER_DESCRIPTOR_ROWS_LOW_SHIFT 0u

@@ -24,7 +24,7 @@ from rtl.formats import (
 
 __all__ = ["dissector"]
 
-_HEXADECIMAL = ("flags", "crc")
+_HEXADECIMAL = ("crc",)
 """Header fields that are shown in hexadecimal."""
 
 _BODY = """\

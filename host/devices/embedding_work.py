@@ -12,6 +12,7 @@ __all__ = [
     "expanded_interaction",
     "gather",
     "layout",
+    "narrowed",
     "row_state",
     "scatter_update",
     "segment_sum",
@@ -29,17 +30,31 @@ _SORT_BITS = 8
 
 
 def gather(rows: int, bags: int, dimension: int, tables: int = 1,
-           fused: bool = False, weights: int = 0) -> Operation:
+           fused: bool = False, weights: int = 0, written: int = 4) -> Operation:
     """Read ``rows`` rows of ``dimension`` float32 and pool them to ``bags`` vectors.
 
     An operator with a kernel per table, or a single one if ``fused``. It reads indices and offsets
     and writes pooled vectors. It multiplies ``weights`` of the rows by a weight that it reads.
+
+    written: bytes of a value of a pooled vector. The same kernel converts it from float32 before it
+    writes.
     """
     calls = 1 if fused else max(1, tables)
     added = (rows - bags) * dimension if rows > bags else 0
-    return Operation("gather", _INDEX * (rows + bags) + 4 * dimension * bags
-                     + WEIGHT_BYTES * weights, rows, 4 * dimension, added + weights * dimension,
+    return Operation("gather", _INDEX * (rows + bags) + written * dimension * bags
+                     + WEIGHT_BYTES * weights, rows, 4 * dimension,
+                     added + weights * dimension + bags * dimension * (written < 4),
                      calls, calls, fused_embedding=fused, reads=_ROW_READS)
+
+
+def narrowed(operation: Operation, rows: int, size: int) -> Operation:
+    """Return ``operation`` with values of ``size`` bytes in ``rows`` of its rows, which the same
+    kernel converts to float32."""
+    if not rows or size == 4:
+        return operation
+    return replace(operation, rows=operation.rows - rows,
+                   flops=operation.flops + rows * operation.row_bytes // 4,
+                   more_rows=(*operation.more_rows, (rows, operation.row_bytes * size // 4)))
 
 
 def layout(values: int, size: int = _INDEX, operators: int = 1, weights: int = 0) -> Operation:

@@ -1,12 +1,13 @@
 """DLRM inference in numpy: the reference for every simulated cluster."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from host.dlrm.float32 import canonical, fused, means, quiet
+from host.dlrm.formats import FORMATS, rounded
 from host.dlrm.interaction import interaction
 from host.dlrm.mlp import Layer, forward, initial_layers, linear_blas, linear_fixed
 from host.dlrm.rows import row_values
@@ -14,7 +15,8 @@ from host.hashing import mix64_int
 from host.model import Model
 from host.samples import Samples
 
-__all__ = ["Dlrm", "divided", "pool", "pooled_reference", "sigmoid", "weighted_of"]
+__all__ = ["Dlrm", "divided", "pool", "pool_rounded", "pooled_reference", "sigmoid",
+           "weighted_of"]
 
 _BLOCK_KEYS = 1 << 16
 
@@ -58,6 +60,25 @@ def pool(vectors: np.ndarray, lengths: np.ndarray, pooling: str = "sum",
     return result
 
 
+def pool_rounded(vectors: np.ndarray, lengths: np.ndarray, pooling: str,
+                 weights: np.ndarray | None, weighted: np.ndarray | None, wire: str,
+                 at_owner: np.ndarray) -> np.ndarray:
+    """Pool bags of vectors that are rounded to format ``wire`` on their way: float32 ``[bags, d]``.
+
+    The sum of a bag that pools at its owner is rounded, before a mean divides it. For any other
+    bag, each vector is rounded. The parameters are those of `pool`, and ``at_owner``: whether each
+    bag pools at its owner, bool ``[bags]``.
+    """
+    if FORMATS[wire] == 4:
+        return pool(vectors, lengths, pooling, weights, weighted)
+    rows = np.repeat(~at_owner, lengths)
+    vectors = vectors.copy()
+    vectors[rows] = rounded(vectors[rows], wire)
+    sums = pool(vectors, lengths, "sum", weights, weighted)
+    sums[at_owner] = rounded(sums[at_owner], wire)
+    return means(sums, lengths) if pooling == "mean" else sums
+
+
 def divided(model: Model, vectors: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Return ``vectors [n, tables, d]`` of bags of ``lengths [n, tables]``, divided by float32 of
     the length in each table whose means the NICs leave to the host.
@@ -79,10 +100,16 @@ def weighted_of(model: Model) -> np.ndarray:
     return np.isin(np.arange(model.tables), model.weighted_tables)
 
 
-def pooled_reference(samples: Samples, model: Model, seed: int) -> np.ndarray:
-    """Return the pooled vectors of every bag as NICs send them: float32 ``[n, tables, width]``."""
+def pooled_reference(samples: Samples, model: Model, seed: int, wire: str = "float32",
+                     owner_tables: Collection[int] = ()) -> np.ndarray:
+    """Return the pooled vectors of every bag as NICs send them: float32 ``[n, tables, width]``.
+
+    wire: format of vectors on the wire. owner_tables: numbers of the tables whose bags pool at
+    their owner; see `pool_rounded`.
+    """
     n, dimension = len(samples), model.width
     weights, weighted = samples.weights, weighted_of(model)
+    at_owner = np.isin(np.arange(model.tables), list(owner_tables))
     result = np.empty((n, model.tables, dimension), np.float32)
     offsets = samples.key_offsets
     first = 0
@@ -92,9 +119,9 @@ def pooled_reference(samples: Samples, model: Model, seed: int) -> np.ndarray:
         keys = slice(offsets[first], offsets[last])
         vectors = row_values(model, seed, samples.tables[keys], samples.rows[keys])
         lengths = samples.bag_lengths[first:last].reshape(-1)
-        pooled = pool(vectors, lengths, model.nic_pooling,
-                      None if weights is None else weights[keys],
-                      np.tile(weighted, last - first))
+        pooled = pool_rounded(
+            vectors, lengths, model.nic_pooling, None if weights is None else weights[keys],
+            np.tile(weighted, last - first), wire, np.tile(at_owner, last - first))
         result[first:last] = pooled.reshape(last - first, -1, dimension)
         first = last
     return result
@@ -118,12 +145,16 @@ class Dlrm:
     seed: determines all weights and rows.
     mlp: ``fixed``: bit-identical on every machine; ``blas``: faster, but specific to a machine.
     linear: a bit-identical replacement of :func:`host.dlrm.mlp.linear_fixed` for ``fixed``.
+    wire, owner_tables: format of vectors on the wire, and tables that pool at their owner, see
+        `pooled_reference`.
     """
 
     model: Model
     seed: int
     mlp: str = "fixed"
     linear: Callable[[np.ndarray, Layer], np.ndarray] = linear_fixed
+    wire: str = "float32"
+    owner_tables: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.mlp not in ("fixed", "blas"):
@@ -165,5 +196,5 @@ class Dlrm:
 
     def forward(self, samples: Samples) -> np.ndarray:
         """Return the predictions of ``samples``: float32 ``[n]``."""
-        pooled = pooled_reference(samples, self.model, self.seed)
+        pooled = pooled_reference(samples, self.model, self.seed, self.wire, self.owner_tables)
         return self.predict(samples.dense, divided(self.model, pooled, samples.bag_lengths))

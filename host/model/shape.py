@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rtl.config import LANES, ROW_BITS, TABLE_BITS
+from rtl.config import LANES, ROW_BITS, TABLE_BITS, beats_of
 
 __all__ = ["INTERACTIONS", "MOST_VALUES", "POOLINGS", "RULES", "Model", "check_bag",
            "check_pooling", "check_range", "padded"]
@@ -19,6 +19,9 @@ INTERACTIONS = ("dot", "cat")
 
 MOST_VALUES = 256
 """Values of a vector at most."""
+
+_OWNERS = f" (on the network, bags pooled at owners: to a multiple of {LANES})"
+"""Exception to the padding of vectors."""
 
 RULES = ("clicks", "first_key", "drawn", "histogram")
 """How generated samples draw the keys of a bag, see :mod:`host.data.rules`."""
@@ -174,6 +177,11 @@ class Model:
         return padded(max(self.table_dimensions))
 
     @property
+    def beats(self) -> tuple[int, ...]:
+        """Beats of a bag's vector of each table in NICs."""
+        return tuple(beats_of(padded(each)) for each in self.table_dimensions)
+
+    @property
     def nic_pooling(self) -> str:
         """Pooling of the NICs: ``sum`` if tables differ. Hosts then divide the sums of means, or
         NICs that pool each table in its own way."""
@@ -197,8 +205,9 @@ class Model:
         least, most = min(self.table_dimensions), max(self.table_dimensions)
         if least == self.width:
             return None
-        return (f"NICs send vectors of {least}{f' to {most}' if most > least else ''} values "
-                f"padded with zeros to {self.width}")
+        less = padded(least) < self.width > LANES
+        return (f"NICs pad vectors of {least}{f' to {most}' if most > least else ''} values with "
+                f"zeros to {self.width}{_OWNERS * less}")
 
     @property
     def mlp_parameters(self) -> int:

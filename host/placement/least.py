@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from host.distinct import distinct
 from host.placement.pooling import ForeignBags, Wire
 from host.wire.bags import NARROW_ROWS
 from rtl.formats import RECORD_BITS, TAG_BITS, DescriptorKind, PoolPlace
@@ -57,17 +58,21 @@ class LeastBytes:
         bags[:, owner, range(len(owner))] = foreign.node_bags
         missed = _missed(foreign, np.array(pools) == PoolPlace.OWNER, sets, ways)
         pairs[0], vectors = _WORD * missed, np.array([missed, bags])
-        size = wire.vector_bytes + _TAG
-        totals = (pairs + size * vectors).sum(axis=(1, 2))
+        moved = np.array([(wire.vector_bytes + _TAG) * missed, (wire.bag_bytes + _TAG) * bags])
+        totals = (pairs + moved).sum(axis=(1, 2))
         at_owner = whole & (totals[1] < totals[0])
-        asked, answered = (np.where(at_owner, each[1], each[0]).sum(axis=2)
-                           for each in (pairs, vectors))
+        asked, answered, moved = (np.where(at_owner, each[1], each[0])
+                                  for each in (pairs, vectors, moved))
         # A request leaves its requester, and a vector its owner.
-        asked, answered = (np.array([asked.sum(axis=1), asked.sum(axis=0)]),
-                           np.array([answered.sum(axis=0), answered.sum(axis=1)]))
-        headers = wire.header_bytes(answered.reshape(-1), asked.reshape(-1) // _WORD)
-        return cls(np.where(at_owner, totals[1], totals[0]), asked + size * answered,
-                   headers.reshape(2, nodes))
+        asked = np.array([asked.sum(axis=(1, 2)), asked.sum(axis=(0, 2))])
+        answered, moved = (np.array([each.sum(axis=0), each.sum(axis=1)])
+                           for each in (answered, moved))
+        # A packet has vectors of one size.
+        fit = np.where(at_owner, wire.bag_vectors, wire.vectors)
+        headers = wire.word_headers(asked // _WORD)
+        for most in distinct(fit):
+            headers = headers + wire.vector_headers(answered[:, :, fit == most].sum(axis=2), most)
+        return cls(np.where(at_owner, totals[1], totals[0]), asked + moved.sum(axis=2), headers)
 
     def excess(self, moved: np.ndarray) -> float:
         """Return the bytes ``moved`` over the network by all nodes, without the headers of full

@@ -26,6 +26,7 @@ from rtl.formats import (
     RECORDS_PER_BEAT,
     TABLE_BITS,
     TAG_BITS,
+    TAGS_PER_BEAT,
     DescriptorKind,
     PoolPlace,
     words_of,
@@ -47,11 +48,27 @@ class Wire:
     vector_bytes: bytes of a vector, without its tag.
     vectors: most vectors of a packet; 0 leaves out the headers of packets.
     words: most words of a packet of lookups or bags; 0 leaves out the headers of packets.
+    bag_beats: beats of a bag's vector of each table; empty for vectors of ``vector_bytes``.
     """
 
     vector_bytes: int
     vectors: int = 0
     words: int = 0
+    bag_beats: tuple[int, ...] = ()
+
+    @property
+    def bag_bytes(self) -> int | np.ndarray:
+        """Bytes of a bag's vector: of any table, or int64 ``[tables]``."""
+        return np.minimum(self.vector_bytes, BEAT_BYTES * np.array(self.bag_beats)) if (
+            self.bag_beats) else self.vector_bytes
+
+    @property
+    def bag_vectors(self) -> int | np.ndarray:
+        """Most vectors of bags in a packet: of any table, or int64 ``[tables]``."""
+        if not self.bag_beats:
+            return self.vectors
+        room = (self.words // RECORDS_PER_BEAT - 1) * BEAT_BYTES  # one beat has the tags
+        return np.clip(room // self.bag_bytes, 1, TAGS_PER_BEAT)
 
     def requester_bytes(self, missed_rows: np.ndarray) -> np.ndarray:
         """Return the payload bytes of each table that pools at the requester: int64."""
@@ -62,7 +79,7 @@ class Wire:
 
         words: words of all bags of a table, heads included.
         """
-        return bags * (self.vector_bytes + _TAG) + words * _WORD
+        return bags * (self.bag_bytes + _TAG) + words * _WORD
 
     def partial_bytes(self, partials: np.ndarray) -> np.ndarray:
         """Return the bytes of ``partials`` of gradients of each table, each a vector with a record
@@ -83,15 +100,16 @@ class Wire:
     def _headers(self, size: np.ndarray) -> np.ndarray:
         return size // (self.words * _WORD) * BEAT_BYTES if self.words else np.zeros_like(size)
 
-    def header_bytes(self, vectors: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """Return the bytes of headers and of unused tags in full packets with ``vectors`` and
-        ``words`` words of lookups or bags: int64."""
-        found = np.zeros(len(vectors), np.int64)
-        if self.vectors:
-            found += vectors * (2 * BEAT_BYTES - _TAG * self.vectors) // self.vectors
-        if self.words:
-            found += words * BEAT_BYTES // self.words
-        return found
+    def vector_headers(self, vectors: np.ndarray, fit: int | np.ndarray) -> np.ndarray:
+        """Return the bytes of headers and of unused tags in full packets of ``fit`` vectors, which
+        contain ``vectors``: int64."""
+        if not self.vectors:
+            return np.zeros_like(vectors)
+        return vectors * (2 * BEAT_BYTES - _TAG * fit) // fit
+
+    def word_headers(self, words: np.ndarray) -> np.ndarray:
+        """Return the bytes of headers in full packets with ``words`` of lookups or bags: int64."""
+        return words * BEAT_BYTES // self.words if self.words else np.zeros_like(words)
 
 
 @dataclass(frozen=True)
@@ -126,7 +144,8 @@ class PoolBytes:
         ``bags`` and ``words``; see :func:`sent_one_by_one`."""
         none = np.zeros_like(bags)
         return cls(missed_rows, wire.requester_bytes(missed_rows), wire.owner_bytes(bags, words),
-                   wire.header_bytes(missed_rows, missed_rows), wire.header_bytes(bags, words),
+                   wire.vector_headers(missed_rows, wire.vectors) + wire.word_headers(missed_rows),
+                   wire.vector_headers(bags, wire.bag_vectors) + wire.word_headers(words),
                    *((none, none) if partials is None else
                      (wire.partial_bytes(partials),
                       wire.gradient_bytes(*(sent or (bags, words))))))

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from host.distinct import distinct
+from host.dlrm.formats import in_lanes
 from host.model import Model
 from host.placement.deal import Rule, given_owners
 from host.samples import KEY_ROW_BITS, Samples
@@ -61,6 +62,7 @@ class Placement:
     REPLICATED: a copy at every node. ``values``: relative size of a row, by which rules balance.
     ``pool``: node that adds the vectors of a bag. ``mean``: whether bags pool to their mean, for
     NICs that pool each table in its own way. ``weighted``: whether bags have a weight for each key.
+    ``beats``: beats of a bag's vector.
     """
 
     kind: DescriptorKind
@@ -71,6 +73,7 @@ class Placement:
     pool: PoolPlace = PoolPlace.REQUESTER
     mean: bool = False
     weighted: bool = False
+    beats: int = 1
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ class ShardPlan:
     @classmethod
     def deal(cls, model: Model, nodes: int, placement: str = "even",
              lookups: Sequence[int] | None = None, gpus: int = 1,
-             tables: int | None = None) -> "ShardPlan":
+             tables: int | None = None, wire: str = "float32") -> "ShardPlan":
         """Place the tables of ``model`` by one of `host.placement.deal.PLACEMENTS`, or at listed
         nodes.
 
@@ -132,6 +135,7 @@ class ShardPlan:
         gpus: consecutive nodes that are GPUs of one host.
         tables: number of tables that decides whether rows are hashed, if ``model`` is the part of a
         model that is not copied; None for the tables of ``model``.
+        wire: format of vectors, which decides the beats of a bag's vector.
 
         Raises ``ValueError`` for an unknown placement, and for missing or too many lookups or
         nodes.
@@ -145,14 +149,15 @@ class ShardPlan:
             raise ValueError(f"placement must have {model.tables} nodes, one for each table, "
                              f"not {len(given)}")
         weighted = [table in model.weighted_tables for table in range(model.tables)]
-        sizes = tuple(zip(model.rows, model.dimensions or (1,) * model.tables, weighted))
+        sizes = tuple(zip(model.rows, model.dimensions or (1,) * model.tables, weighted,
+                          in_lanes(model, wire).beats))
         if placement == "row" or (nodes > (tables or model.tables) and given is None):
             return cls(nodes, tuple(Placement(DescriptorKind.ROW, rows, 0, nodes, values,
-                                              weighted=heavy)
-                                    for rows, values, heavy in sizes), rule)
+                                              weighted=heavy, beats=beats)
+                                    for rows, values, heavy, beats in sizes), rule)
         return cls(nodes, tuple(Placement(DescriptorKind.TABLE, rows, values=values,
-                                          weighted=heavy)
-                                for rows, values, heavy in sizes), rule).dealt_anew()
+                                          weighted=heavy, beats=beats)
+                                for rows, values, heavy, beats in sizes), rule).dealt_anew()
 
     def dealt_anew(self) -> "ShardPlan":
         """Return this plan with its whole tables reassigned by the rule.
@@ -228,6 +233,11 @@ class ShardPlan:
         return np.array([table.weighted for table in self.tables])
 
     @property
+    def beats(self) -> np.ndarray:
+        """Beats of a bag's vector of each table: int64 ``[tables]``."""
+        return np.array([table.beats for table in self.tables], np.int64)
+
+    @property
     def pools_at_owner(self) -> bool:
         """Whether a table pools at its owner."""
         return any(table.pool == PoolPlace.OWNER for table in self.tables)
@@ -273,6 +283,7 @@ class ShardPlan:
         return pack(TableDescriptor, len(self.tables), valid=1, kind=column("kind"),
                     pool=column("pool"), mean=column("mean"), owner=column("owner"),
                     owners=column("owners"),
+                    final_beat=np.where(self.owner_pooled > 0, self.beats - 1, 0),
                     rows_low=rows & 0xFFFFFFFF, rows_high=rows >> 32,
                     base=np.array(bases or [0] * len(self.tables), np.uint64))
 

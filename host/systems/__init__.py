@@ -17,6 +17,7 @@ from host.systems.options import (
     POOLS,
     THREADS,
     UPDATES,
+    WIRES,
     HostTuning,
     NicTuning,
     StepOptions,
@@ -28,13 +29,14 @@ from host.systems.options import (
     near,
     open_variants,
     start_of,
+    wires_to,
 )
 from host.systems.schedule import Schedule, busy_us, schedule, steady_us
 from host.systems.shared_graph import in_graphs, in_one_graph
 from host.systems.smartnic import smartnic
 from host.systems.stage import Part, Stage, Step
 from host.systems.tally import Tally
-from host.systems.tuning import WIRES, Tuning, best, tuning_variants
+from host.systems.tuning import Tuning, best, tuning_variants
 from host.systems.way import Way
 from host.systems.workload import Workload, workload_of
 
@@ -45,4 +47,4 @@ __all__ = ["BAG_PACES", "COPIED_ROWS", "DELIVER", "NETWORK", "PACES", "PHASES", 
            "breakdown", "busy_us", "cpu_mpi", "delivery_of", "en", "en_variants", "every",
            "fixed_of", "host_variants", "in_graphs", "in_one_graph", "named_of", "near",
            "open_variants", "ring_of", "schedule", "smartnic", "start_of", "steady_us",
-           "tuning_variants", "workload_of"]
+           "tuning_variants", "wires_to", "workload_of"]

@@ -9,7 +9,7 @@ from host.devices.embedding_work import gather, segment_sum, unique
 from host.once import once
 from host.systems.dense import Dense
 from host.systems.devices import Devices
-from host.systems.options import StepOptions
+from host.systems.options import WIRES, StepOptions
 from host.systems.program import After, Program
 from host.systems.stage import Step
 from host.systems.tables import (
@@ -24,7 +24,7 @@ from host.systems.tables import (
     row_updates,
     rows_of_tables,
 )
-from host.systems.tuning import WIRES, Tuning
+from host.systems.tuning import Tuning
 from host.systems.workload import Workload
 
 __all__ = ["bl_tuned", "exchanged"]

@@ -2,8 +2,15 @@
 
 from dataclasses import replace
 
-from host.devices.embedding_work import WEIGHT_BYTES, expanded_interaction, gather, segment_sum
+from host.devices.embedding_work import (
+    WEIGHT_BYTES,
+    expanded_interaction,
+    gather,
+    narrowed,
+    segment_sum,
+)
 from host.devices.gpu_time import GpuTime
+from host.dlrm.formats import FORMATS
 from host.systems.delivery import Delivery
 from host.systems.dense import Dense
 from host.systems.devices import Devices
@@ -49,6 +56,11 @@ def en(w: Workload, d: Devices, options: StepOptions, nic: NicTimes, delivery: D
     computes bag gradients notifies the NIC, while the bottom MLP runs backward and the gradients of
     the MLPs are all-reduced.
 
+    With values of 16 bits between nodes, the kernels that gather rows and pool bags convert a value
+    before they write it, and the kernel that expands vectors converts a value that it has read. The
+    kernels belong to EN, so that no kernel only converts. In ``bl-tuned``, the operators of a
+    framework write and read float32, and kernels beside them convert.
+
     w: mini-batch under the common plan.
     nic: times of NICs with this delivery, up to the last completion word.
     delivery: vectors that NICs deliver, and lookups that the GPU does in copied tables.
@@ -75,7 +87,7 @@ class _En:
         self._samples = int(w.samples.max())
         self._program, self._dense = Program(d, tuning.relaunch), Dense(w, d.kernels)
         self._step = self._program.step
-        self._use = NicUse(self._step, d, w, nic, tuning.ring, tuning.reads)
+        self._use = NicUse(self._step, d, w, nic, tuning.ring, tuning.reads, tuning.wire)
 
     def build(self) -> Step:
         """Return the step."""
@@ -179,12 +191,15 @@ class _En:
         rows, bags = (own.most(*(kind + name for kind in read)) for name in ("slots", "bags"))
         if deliver == "unique":
             index += own.index_bytes + own.bag_bytes
+        # Every row that does not come from copied tables has the format between nodes.
+        narrow = rows - own.most("copied_slots"), FORMATS[self._tuning.wire]
         if self._tuning.bags_once:
-            new = [gather(rows, bags, w.model.width, weights=weights)] if rows else []
+            new = [narrowed(gather(rows, bags, w.model.width, weights=weights), *narrow)]
             copies = [in_shares(w, gather, "whole", "whole")]
             return [*[("expand", "irregular", new)] * (rows > 0),
                     ("vectors of equal bags", "irregular", copies), *self._dense.top()[:1]]
         if not rows:
             return self._dense.top()[:1]
-        return [("expand and interaction", "irregular", expanded_interaction(
-            self._samples, w.model, rows, bags, index, self._d.kernels))]
+        first, *others = expanded_interaction(
+            self._samples, w.model, rows, bags, index, self._d.kernels)
+        return [("expand and interaction", "irregular", (narrowed(first, *narrow), *others))]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from host.bounds import check_least
 from host.systems.options import (
     BAG_PACES,
     COPIED_ROWS,
@@ -11,10 +12,14 @@ from host.systems.options import (
     POOLS,
     THREADS,
     UPDATES,
+    WIRES,
     HostTuning,
     Variants,
-    check_pool,
+    check_places,
     host_variants,
+    pace_in_words,
+    possible_update,
+    wire_in_words,
 )
 
 __all__ = ["DELIVER", "EnTuning", "en_variants"]
@@ -44,6 +49,11 @@ class EnTuning(HostTuning):
         full, which takes fewer headers; otherwise the NIC's timeouts apply. Inference only.
     jumbo: NICs send packets of up to 9,000 bytes, in place of 1,500. Inference only.
     deliver: one of `DELIVER`. Training requires vectors, so it excludes ``interaction``.
+    wire: format of vectors between nodes, one of `WIRES`. With 16 bits, GPUs convert: kernels that
+        gather rows or pool bags write vectors in this format, which NICs carry without an operation
+        on values, two values in a lane of 32 bits. Inference and ``unique`` only; excludes
+        ``reads``, because a NIC that reads rows reads float32. FS has float32, because its NICs
+        pool.
     copied_rows: every GPU copies each table of at most this many rows, and the NIC never sees its
         keys. Inference only; excludes ``interaction``.
     pool: node that pools the bags of a table, one of `POOLS`; ``auto`` chooses for each table.
@@ -73,6 +83,7 @@ class EnTuning(HostTuning):
     patient: bool = False
     jumbo: bool = False
     deliver: str = "unique"
+    wire: str = "float32"
     copied_rows: int = 0
     pool: str = POOLS[0]
     update: str = UPDATES[0]
@@ -86,14 +97,12 @@ class EnTuning(HostTuning):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.deliver not in DELIVER:
-            raise ValueError(f"deliver must be one of {', '.join(DELIVER)}, not {self.deliver!r}")
-        check_pool(self.pool)
-        if self.update not in UPDATES:
-            raise ValueError(f"update must be one of {', '.join(UPDATES)}, not {self.update!r}")
-        for name in ("copied_rows", "pace_us"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)!r}")
+        for name, known in (("deliver", DELIVER), ("wire", tuple(WIRES))):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, "
+                                 f"not {getattr(self, name)!r}")
+        check_places(self.pool, self.update)
+        check_least(self, copied_rows=0, pace_us=0)
 
     def possible(self, training: bool = False) -> bool:
         """Return whether the options are consistent and not equivalent to another tuning."""
@@ -101,9 +110,11 @@ class EnTuning(HostTuning):
                     or (training and (self.copied_rows > 0 or self.relaunch or self.patient
                                      or self.jumbo))
                     or (self.bags_once and self.deliver == "interaction")
+                    or (self.wire != "float32" and (training or self.reads
+                                                   or self.deliver != "unique"))
                     or (self.ring and self.reads)
                     or (self.pool != POOLS[0] and self.ring)
-                    or (self.update != UPDATES[0] and (not training or self.pool == POOLS[0]))
+                    or not possible_update(self.pool, self.update, training)
                     or (self.pace_us > 0 and (training or not self.driven))
                     or (self.threads > 1 and self.driven)
                     or (self.communicators > 1 and not training)
@@ -119,7 +130,8 @@ class EnTuning(HostTuning):
         """Return the active options as texts."""
         rows = self.copied_rows
         return [*super().words(), f"deliver {self.deliver}",
-                *[f"a launch of gathers every {self.pace_us} us at most"] * (self.pace_us > 0),
+                *wire_in_words(self.wire),
+                *pace_in_words(self.pace_us),
                 *[f"copies of tables of at most {rows:,} rows"] * (rows > 0)]
 
 

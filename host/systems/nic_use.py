@@ -7,6 +7,7 @@ from math import ceil
 
 from host.devices.cost import Cost
 from host.devices.embedding_work import gather
+from host.dlrm.formats import FORMATS
 from host.systems.charge import charge
 from host.systems.devices import Devices
 from host.systems.nic_times import NicTimes, OwnerUpdates
@@ -16,11 +17,11 @@ from host.systems.tables import vector_bytes
 from host.systems.workload import Workload
 from host.timing.row_reads import answer_bytes
 
-__all__ = ["LIST_RECORD", "NicUse", "bag_list_bytes", "link_us", "own_bags"]
+__all__ = ["NicUse", "link_us", "own_bags"]
 
 _TURNS = 8
 """Maximum number of parts into which a NIC's use of a link is divided."""
-LIST_RECORD = 8
+_LIST_RECORD = 8
 """Bytes of a row in a request list (``rtl.formats.LookupRecord``)."""
 
 
@@ -35,12 +36,14 @@ class NicUse:
     resident: whether a resident kernel gathers. Its multiprocessors and memory bandwidth are
         reserved, and its ring writes are charged.
     reads: whether the NIC reads rows itself: each row is a PCIe completion, without a kernel.
+    wire: format of vectors between nodes, in which GPUs write gathered rows and pooled bags.
     """
 
     def __init__(self, step: Step, d: Devices, w: Workload, nic: NicTimes, resident: bool = False,
-                 reads: bool = False):
+                 reads: bool = False, wire: str = "float32"):
         self._step, self._d, self._w, self._nic = step, d, w, nic
         self._resident, self._reads = resident, reads
+        self._wire = wire
 
     def forward(self, after: tuple[int, ...], phases: Mapping[str, float], written: float,
                 dense: float = 0.0) -> tuple[tuple[int, ...], float]:
@@ -95,11 +98,11 @@ class NicUse:
         rows = charge(self._step, "rows", "backward_all_to_all",
                       Cost(us, 0.0, {"nic": us, "link": moving}), after)
         kernels, moved = nic.update_launches, nic.updated + nic.missed
-        gradients = size * w.bags.sum(axis=1) + LIST_RECORD * w.lookups.sum(axis=1)
+        gradients = size * w.bags.sum(axis=1) + _LIST_RECORD * w.lookups.sum(axis=1)
         return (rows, self._step.add("row updates", "overhead", *self._gathers(
             us, kernels, moved), after=after), *self._beside(
             after, 0.0 if self._resident else kernels, kernels,
-            (size + LIST_RECORD) * nic.updated + LIST_RECORD * nic.missed,
+            (size + _LIST_RECORD) * nic.updated + _LIST_RECORD * nic.missed,
             float(gradients.max()) + size * nic.missed), *ends)
 
     def _owner_updates(self, told: Sequence[int],
@@ -143,7 +146,8 @@ class NicUse:
         use the GPU, at most ``us``, and the shares that they occupy."""
         each = self._d.gpu.kernels(gather(*(max(1, round(count / kernels))
                                             for count in (rows, bags)), self._w.model.width,
-                                          weights=round(weights / kernels)))
+                                          weights=round(weights / kernels),
+                                          written=FORMATS[self._wire]))
         total = kernels * each.us
         held = min(us, total)
         return held, Part("gpu", min(1.0, total * each.share / held)), Part(
@@ -159,7 +163,7 @@ class NicUse:
         memory and from it. rows: further rows that are read. sent: bytes on the network. bags:
         pooled vectors that are read.
         """
-        d, size = self._d, vector_bytes(self._w)
+        d, size = self._d, vector_bytes(self._w, self._wire)
         flags = d.pcie.write_us * kernels if self._resident else 0.0
         row = answer_bytes(d.pcie, int(size)) if self._reads else size
         used = {"driver": launches * d.software.launch_call_us,
@@ -179,12 +183,6 @@ class NicUse:
         for _ in range(parts):
             at = (self._step.add(name, "overhead", us / parts, resource, after=at),)
         return at[0]
-
-
-def bag_list_bytes(nic: NicTimes) -> float:
-    """Return the bytes of the bags of other nodes in lists: a head, and 4 bytes per row and weight.
-    """
-    return LIST_RECORD * nic.pooled_bags + LIST_RECORD / 2 * (nic.pooled_rows + nic.pooled_weights)
 
 
 def own_bags(nic: NicTimes, w: Workload, rows: int = 0, bags: int = 0,

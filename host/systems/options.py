@@ -7,11 +7,14 @@ from itertools import product
 from typing import Any, TypeVar
 
 from gen.base.numbers import integer
+from host.bounds import check_least
+from host.dlrm.formats import FORMATS
 from host.systems.devices import Devices
 
-__all__ = ["BAG_PACES", "COPIED_ROWS", "KEY_BYTES", "PACES", "POOLS", "THREADS", "UPDATES",
-           "HostTuning", "NicTuning", "StepOptions", "Variants", "check_pool", "every", "fixed_of",
-           "host_variants", "named_of", "near", "open_variants", "start_of"]
+__all__ = ["BAG_PACES", "COPIED_ROWS", "KEY_BYTES", "PACES", "POOLS", "THREADS", "UPDATES", "WIRES",
+           "HostTuning", "NicTuning", "StepOptions", "Variants", "check_places", "every",
+           "fixed_of", "host_variants", "named_of", "near", "open_variants", "pace_in_words",
+           "possible_update", "start_of", "wire_in_words", "wires_to"]
 
 _T = TypeVar("_T", bound="HostTuning")
 
@@ -39,6 +42,9 @@ from. They do not depend on the machine: a machine with faster calls has the sam
 BAG_PACES = (32, 64, 128)
 """Further such times where tables pool at their owner: a bag that waits for a kernel holds a place
 of its owner, of which there are more than misses of rows."""
+
+WIRES = {name: FORMATS[name] for name in ("float32", "float16")}
+"""Bytes of a value between nodes by format. bfloat16 takes as many bytes as float16."""
 
 Variants = tuple[Mapping[str, Any], ...]
 """Alternatives of a search: the values of one or more members, which change together."""
@@ -108,26 +114,65 @@ class HostTuning:
 
 @dataclass(frozen=True, kw_only=True)
 class NicTuning(HostTuning):
-    """Options of the paper's systems with NICs, inference only. Members: ``pool``, the node that
-    pools the bags of a table, one of `POOLS`; ``jumbo``, packets of up to 9,000 bytes, in place of
-    1,500."""
+    """Options of the paper's systems with NICs.
+
+    Members
+    -------
+    pool: node that pools the bags of a table, one of `POOLS`.
+    update: place that updates the rows of tables that pool at their owner in training, one of
+        `UPDATES`.
+    jumbo: packets of up to 9,000 bytes, in place of 1,500. Inference only.
+    pace_us: least microseconds from a launch of gathers by the NIC's driver to the next; fewer
+        gathers leave more of the GPU to other kernels. 0 launches as soon as the driver's thread is
+        free. Inference only.
+    """
 
     pool: str = POOLS[0]
+    update: str = UPDATES[0]
     jumbo: bool = False
+    pace_us: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_pool(self.pool)
+        check_places(self.pool, self.update)
+        check_least(self, pace_us=0)
 
     def possible(self, training: bool = False) -> bool:
         """Return whether the options are consistent."""
-        return not (training and (self.pool != POOLS[0] or self.jumbo))
+        return not (training and (self.jumbo or self.pace_us > 0)) and possible_update(
+            self.pool, self.update, training)
+
+    def words(self) -> list[str]:
+        """Return the active options as texts."""
+        return [*super().words(), *pace_in_words(self.pace_us)]
 
 
-def check_pool(pool: str) -> None:
-    """Raise ``ValueError`` unless ``pool`` is one of `POOLS`."""
-    if pool not in POOLS:
-        raise ValueError(f"pool must be one of {', '.join(POOLS)}, not {pool!r}")
+def wires_to(shortest: str) -> tuple[str, ...]:
+    """Return the formats in `WIRES` down to the ``shortest``."""
+    return tuple(WIRES)[:tuple(WIRES).index(shortest) + 1]
+
+
+def wire_in_words(wire: str) -> list[str]:
+    """Return the words of a format of values between nodes, none for float32."""
+    return [f"{wire} between nodes"] * (wire != "float32")
+
+
+def pace_in_words(us: int) -> list[str]:
+    """Return the words of a pace of ``us``, none for 0."""
+    return [f"a launch of gathers every {us} us at most"] * (us > 0)
+
+
+def check_places(pool: str, update: str) -> None:
+    """Raise ``ValueError`` unless ``pool`` is one of `POOLS`, and ``update`` one of `UPDATES`."""
+    for name, value, known in (("pool", pool, POOLS), ("update", update, UPDATES)):
+        if value not in known:
+            raise ValueError(f"{name} must be one of {', '.join(known)}, not {value!r}")
+
+
+def possible_update(pool: str, update: str, training: bool) -> bool:
+    """Return whether there are tables that pool at their owner to ``update``, or it is the default.
+    """
+    return update == UPDATES[0] or (training and pool != POOLS[0])
 
 
 def named_of(option: HostTuning) -> tuple[str, ...]:

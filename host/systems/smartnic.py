@@ -8,7 +8,7 @@ from host.systems.charge import charge
 from host.systems.dense import Dense
 from host.systems.devices import Devices
 from host.systems.nic_times import NicTimes
-from host.systems.nic_use import LIST_RECORD, NicUse, bag_list_bytes, link_us, own_bags
+from host.systems.nic_use import NicUse, link_us, own_bags
 from host.systems.options import KEY_BYTES, StepOptions
 from host.systems.program import Program
 from host.systems.stage import Step
@@ -85,18 +85,14 @@ class _SmartNic:
 
         Return the last stages, and the further microseconds for which the NIC is held.
         """
-        nic, step, model = self._nic, self._step, self._w.model
+        nic, step = self._nic, self._step
         rung = self._program.tell_nic(name="queries")
         # The NIC reads the queries in host memory; its times include this read.
         asked = (step.add("queries", "overhead", self._d.pcie.one_way_us, after=rung),)
         phases = {name: us for name, us in nic.phases.items()
                   if not (self._interacts and name == "irregular")}
-        most = int(self._w.samples.max())
-        results = 4 * (most * model.interaction_width if self._interacts
-                       else (most * model.tables - nic.own_bags) * model.width)
-        dense = vector_bytes(self._w) * most if self._interacts else 0
-        lists = LIST_RECORD * nic.gathered + bag_list_bytes(nic)
-        return self._use.forward(asked, phases, lists + results, dense)
+        dense = vector_bytes(self._w) * int(self._w.samples.max()) if self._interacts else 0
+        return self._use.forward(asked, phases, nic.delivered_bytes, dense)
 
     def _nic_update(self, after: Sequence[int]) -> tuple[int, ...]:
         """Add the NIC's update: fetch, reduce, exchange and apply gradients."""

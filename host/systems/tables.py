@@ -18,6 +18,7 @@ from host.devices.embedding_work import (
 )
 from host.devices.gpu_time import GpuTime
 from host.devices.operation import Operation
+from host.dlrm.formats import in_lanes
 from host.once import once
 from host.systems.options import KEY_BYTES
 from host.systems.workload import Workload
@@ -30,9 +31,10 @@ _INDEX = KEY_BYTES[0]
 """Bytes of an index or a bag offset."""
 
 
-def vector_bytes(w: Workload) -> int:
-    """Return the bytes of an embedding vector in NICs, which pad narrower vectors."""
-    return 4 * w.model.width
+def vector_bytes(w: Workload, wire: str = "float32") -> int:
+    """Return the bytes of an embedding vector in NICs, which pad narrower vectors. ``wire``: format
+    of its values."""
+    return 4 * in_lanes(w.model, wire).width
 
 
 @once

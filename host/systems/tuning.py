@@ -11,21 +11,21 @@ from host.systems.options import (
     COPIED_ROWS,
     KEY_BYTES,
     THREADS,
+    WIRES,
     HostTuning,
     Variants,
     host_variants,
+    wire_in_words,
+    wires_to,
 )
 
-__all__ = ["EXCHANGES", "WIRES", "Tuning", "best", "tuning_variants"]
+__all__ = ["EXCHANGES", "Tuning", "best", "tuning_variants"]
 
 _T = TypeVar("_T")
 
 EXCHANGES = ("gpu", "nccl", "mpi")
 """Ways in which GPUs exchange data: stores of their kernels to the NIC and to other GPUs without a
 call (RDMA), NCCL, or MPI between host memories."""
-
-WIRES = {"float32": 4, "float16": 2}
-"""Bytes of a value between nodes by wire format. bfloat16 takes as many bytes as float16."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Tuning(HostTuning):
         """Return the active options as texts."""
         rows = self.copied_rows
         return [*super().words(), f"exchange by {self.exchange}",
-                *[f"{self.wire} between nodes"] * (self.wire != "float32"),
+                *wire_in_words(self.wire),
                 *[f"copies of tables of at most {rows:,} rows"] * (rows > 0)]
 
 
@@ -121,7 +121,7 @@ def tuning_variants(training: bool, rdma: bool = False, repeats: bool = False,
            "buckets": both if training else off, "copied_rows": copied_rows,
            "one_collective": off if training else both, "direct": both if by_rail else off,
            "communicators": (1, 2), "bags_once": both if repeats else off,
-           "wire": tuple(WIRES)[:tuple(WIRES).index(wire) + 1]}
+           "wire": wires_to(wire)}
     lookups = tuple({"fused": fused, "joined": joined}
                     for fused, joined in ((True, False), (False, True), (False, False)))
     indices = tuple({"dedupe": dedupe, "host_indices": hosts, "grouped": grouped}

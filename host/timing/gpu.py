@@ -119,11 +119,11 @@ class GpuProfile:
         """Sequential bytes that GPU memory moves in a cycle."""
         return self.memory_bandwidth_gb_s * self.stream_fraction * CYCLE_NS
 
-    def cycles_of_bags(self, rows: int, bags: int, row_bytes: int) -> float:
+    def cycles_of_bags(self, rows: int, bags: int, row_bytes: int, weights: int = 0) -> float:
         """Return the cycles of memory bandwidth of ``bags`` that pool ``rows`` rows: the rows, an
-        index of 4 bytes for each, and a vector for each bag."""
+        index of 4 bytes for each, 4 bytes for each of ``weights``, and a vector for each bag."""
         return rows * self.cycles_per_row(row_bytes) + (
-            4 * rows + bags * row_bytes) / self.stream_bytes_per_cycle
+            4 * (rows + weights) + bags * row_bytes) / self.stream_bytes_per_cycle
 
     def cycles_of_products(self, operations: int) -> float:
         """Return the cycles of ``operations`` float32 operations of matrix products."""
@@ -204,7 +204,7 @@ class GpuLookups(Generic[T]):
         self._cycles_per_row = profile.cycles_per_row(row_bytes)
         self._profile, self._row_bytes = profile, row_bytes
         self._free = profile.streams
-        self._waiting: deque[tuple[T, int, int]] = deque()
+        self._waiting: deque[tuple[T, tuple[int, int, int]]] = deque()
         self._memory = memory or MemoryClock()
         self.launches = 0
         self.rows = 0
@@ -215,10 +215,11 @@ class GpuLookups(Generic[T]):
         """Minimum cycles between a list's arrival and its first vector."""
         return self._launch
 
-    def arrive(self, time: float, request: T, rows: int, bags: int = 0) -> Gather[T] | None:
+    def arrive(self, time: float, request: T, rows: int, bags: int = 0,
+               weights: int = 0) -> Gather[T] | None:
         """Accept a list of ``rows`` rows that arrives at ``time``; the GPU pools them in ``bags``
-        bags, or returns each row if 0."""
-        self._waiting.append((request, rows, bags))
+        bags, with a weight for each of ``weights`` rows, or returns each row if ``bags`` is 0."""
+        self._waiting.append((request, (rows, bags, weights)))
         return self.start(time)
 
     def finish(self, time: float) -> Gather[T] | None:
@@ -233,14 +234,14 @@ class GpuLookups(Generic[T]):
         self._free -= 1
         if self._thread:
             self._thread.take(time)
-        lists = tuple(request for request, _, _ in self._waiting)
-        rows, bags = (sum(each[part] for each in self._waiting) for part in (1, 2))
+        lists = tuple(request for request, _ in self._waiting)
+        rows, bags, weights = map(sum, zip(*(counts for _, counts in self._waiting)))
         self._waiting.clear()
         # Launches overlap, but share the memory; a kernel takes at least kernel_us.
         begun = time + self._launch
         first = max(begun, self._memory.free)
         self._memory.free = first + (
-            self._profile.cycles_of_bags(rows, bags, self._row_bytes) if bags else
+            self._profile.cycles_of_bags(rows, bags, self._row_bytes, weights) if bags else
             rows * self._cycles_per_row)
         end = max(begun + self._kernel, self._memory.free)
         self.launches += 1

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from host.dlrm.dlrm import pool
+from host.distinct import distinct
+from host.dlrm.dlrm import pool_rounded
+from host.dlrm.formats import nic_vectors
 from host.samples import Samples, segment_indices
 from host.wire.packets import gpu_vectors, pack_records, record_fields
-from rtl.config import ROW_BITS
+from rtl.config import LANES, ROW_BITS
 from rtl.formats import (
     BagHead,
     Opcode,
@@ -67,6 +69,11 @@ class BagList:
     def with_weights(self) -> np.ndarray:
         """Whether each bag is weighted: bool ``[n]``."""
         return np.zeros(len(self), bool) if self.weighted is None else self.weighted
+
+    @property
+    def weight_count(self) -> int:
+        """Weights that its bags use."""
+        return int(self.lengths[self.with_weights].sum())
 
 
 def bag_words(bags: BagList) -> np.ndarray:
@@ -234,15 +241,27 @@ def bag_queries(samples: Samples, first_sample: int, owner_pooled: np.ndarray,
     return words, np.sort(np.concatenate((heads, places, empty, firsts[bag])))
 
 
-def pooled_bags(bags: BagList, read: ReadRows, pooling: str = "sum") -> np.ndarray:
+def pooled_bags(bags: BagList, read: ReadRows, pooling: str = "sum", wire: str = "float32",
+                at_owner: np.ndarray | None = None) -> np.ndarray:
     """Return the pooled vector of each bag: float32 ``[n, dimension]``; see
-    :func:`host.dlrm.dlrm.pool`."""
-    return pool(read(bags.key_tables, bags.rows), bags.lengths, pooling, bags.weights,
-                bags.weighted)
+    :func:`host.dlrm.dlrm.pool_rounded`. ``at_owner``: None if all bags pool at their owner."""
+    return pool_rounded(read(bags.key_tables, bags.rows), bags.lengths, pooling, bags.weights,
+                        bags.weighted, wire,
+                        np.ones(len(bags), bool) if at_owner is None else at_owner)
 
 
-def bag_vectors(bags: BagList, read: ReadRows, *, node: int, step: int,
-                payload_beats: int) -> list[np.ndarray]:
-    """Return the GPU_BAGS packets with the sums of ``bags``; the landings are the tags."""
-    return gpu_vectors(bags.landings.astype(np.uint16), pooled_bags(bags, read), node=node,
-                       step=step, payload_beats=payload_beats, opcode=Opcode.GPU_BAGS)
+def bag_vectors(bags: BagList, read: ReadRows, beats: np.ndarray, *, node: int, step: int,
+                payload_beats: int, wire: str = "float32") -> list[np.ndarray]:
+    """Return the GPU_BAGS packets with the sums of ``bags``; the landings are the tags.
+
+    beats: beats of a vector of each table, int64 ``[tables]``. A packet has vectors of one size,
+    short vectors first. wire: format of the vectors.
+    """
+    vectors, sizes, packets = nic_vectors(pooled_bags(bags, read), wire), beats[bags.tables], []
+    for size in distinct(sizes):
+        mine = sizes == size
+        packets += gpu_vectors(
+            bags.landings[mine].astype(np.uint16), vectors[mine, :size * LANES], node=node,
+            step=step, payload_beats=payload_beats, opcode=Opcode.GPU_BAGS,
+            final_beat=int(size) - 1)
+    return packets

@@ -229,15 +229,16 @@ def _cuts(items: np.ndarray, most: int) -> list[int]:
 
 
 def vectors_packet(head: np.ndarray, tags: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """Return header beat, tag beats and vectors (float32 ``[n, dimension]``) as one packet.
+    """Return header beat, tag beats and vectors as one packet.
 
-    The vectors are concatenated, and the last beat is zero-padded.
+    vectors: float32 or, in lanes, uint32 ``[n, dimension]``. They are concatenated, and the last
+    beat is zero-padded.
     """
     first = 1 - -len(tags) // TAGS_PER_BEAT
     packet = np.zeros((first - -vectors.size // LANES, WORDS), "<u4")
     packet[:1] = head
     packet[1:first].reshape(-1).view("<u2")[:len(tags)] = tags
-    packet[first:].reshape(-1).view("<f4")[:vectors.size] = vectors.reshape(-1)
+    packet[first:].reshape(-1)[:vectors.size] = vectors.reshape(-1).view("<u4")
     return packet
 
 
@@ -251,8 +252,11 @@ def vectors_that_fit(dimension: int, payload_beats: int) -> int:
 
 
 def gpu_vectors(tags: np.ndarray, vectors: np.ndarray, *, node: int, step: int,
-                payload_beats: int, opcode: Opcode = Opcode.GPU_VECTORS) -> list[np.ndarray]:
+                payload_beats: int, opcode: Opcode = Opcode.GPU_VECTORS,
+                final_beat: int = 0) -> list[np.ndarray]:
     """Return packets that answer the miss ids ``tags`` with ``vectors``.
+
+    final_beat: field of the header.
 
     With ``opcode`` DENSE_VECTORS, they answer requests for dense vectors; the tags are slots.
     """
@@ -260,7 +264,8 @@ def gpu_vectors(tags: np.ndarray, vectors: np.ndarray, *, node: int, step: int,
     packets = []
     for start in range(0, len(tags), per_packet):
         part = slice(start, start + per_packet)
-        head = header_beat(opcode, node=node, step=step, count=len(tags[part]))
+        head = header_beat(opcode, node=node, step=step, count=len(tags[part]),
+                           final_beat=final_beat)
         packets.append(vectors_packet(head, tags[part], vectors[part]))
     return packets
 

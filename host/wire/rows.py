@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from host.dlrm.formats import nic_vectors
 from host.dlrm.rows import row_values
 from host.model import Model
 from host.wire.packets import gpu_vectors, record_fields
@@ -16,18 +18,25 @@ Answer = Callable[[np.ndarray, int], list[np.ndarray]]
 """Returns packets with the rows that a step's lookup records (uint64 ``[n]``) name."""
 
 
-def row_answers(model: Model, seed: int, node: int, payload_beats: int) -> Answer:
+def row_answers(model: Model, seed: int, node: int, payload_beats: int,
+                wire: str = "float32") -> Answer:
     """Return a function that makes the GPU_VECTORS packets of ``node``.
 
-    payload_beats: maximum beats of a packet after its header. The function raises ``ValueError``
-    for a key outside the model.
+    payload_beats: maximum beats of a packet after its header. wire: format of the vectors. The
+    function raises ``ValueError`` for a key outside the model.
     """
+    return _answers(partial(row_values, model, seed), node, payload_beats, wire)
+
+
+def _answers(read: Callable[[np.ndarray, np.ndarray], np.ndarray], node: int, payload_beats: int,
+             wire: str) -> Answer:
+    """Return a function that makes packets with the vectors that ``read`` returns of tables and
+    rows."""
     def answer(records: np.ndarray, step: int) -> list[np.ndarray]:
         wanted = record_fields(LookupRecord, records)
-        vectors = row_values(model, seed, wanted["table"].view(np.int64),
-                             wanted["row"].view(np.int64))
-        return gpu_vectors(wanted["landing"].astype(np.uint16), vectors, node=node, step=step,
-                           payload_beats=payload_beats)
+        vectors = read(wanted["table"].view(np.int64), wanted["row"].view(np.int64))
+        return gpu_vectors(wanted["landing"].astype(np.uint16), nic_vectors(vectors, wire),
+                           node=node, step=step, payload_beats=payload_beats)
 
     return answer
 
@@ -52,17 +61,11 @@ class GivenRows:
             vectors[mine, :values.shape[1]] = values[rows[mine]]
         return vectors
 
-    def answers(self, model: Model, seed: int, node: int, payload_beats: int) -> Answer:
+    def answers(self, model: Model, seed: int, node: int, payload_beats: int,
+                wire: str = "float32") -> Answer:
         """Return a function that makes the GPU_VECTORS packets of ``node``.
 
         The parameters are those of :func:`row_answers`; ``seed`` is ignored. The function raises
         ``IndexError`` for a key outside the tables.
         """
-        def answer(records: np.ndarray, step: int) -> list[np.ndarray]:
-            wanted = record_fields(LookupRecord, records)
-            vectors = self.read(wanted["table"].view(np.int64), wanted["row"].view(np.int64),
-                                model.width)
-            return gpu_vectors(wanted["landing"].astype(np.uint16), vectors, node=node, step=step,
-                               payload_beats=payload_beats)
-
-        return answer
+        return _answers(partial(self.read, dimension=model.width), node, payload_beats, wire)

@@ -56,7 +56,8 @@ class BagCheck(wiring.Component):
     A bag is dropped whole. An honest peer never sends such a bag. The reasons, in the order in
     which they are counted:
 
-    - ``bad_table``: the table has no valid descriptor, or its owner is not among ``nodes``.
+    - ``bad_table``: the table has no valid descriptor, its owner is not among ``nodes``, or its
+      vectors are longer than ``vector_beats``.
     - ``bad_pool``: the table pools at the requester, or is split by rows or columns.
     - ``bad_owner``: another node owns the table.
     - ``bad_length``: no key; more than ``bag_words`` words; a part of a bag; or the words of the
@@ -95,6 +96,7 @@ class BagCheck(wiring.Component):
     vector_words, step, open (training): words of a gradient; the step whose gradients pass, while
         it is ``open``.
     node, nodes: number of this node, and the number of nodes.
+    vector_beats: beats of the vector of a key; may change while idle.
     write_en, write_table, write_word, write_data, write_ready: writes to the table descriptors, see
         :class:`rtl.keys.owner_split.OwnerSplit`.
     counters: ``bags`` passed and their ``keys``; dropped bags, by reason.
@@ -118,6 +120,7 @@ class BagCheck(wiring.Component):
             "i": In(stream.Signature(BagBeat)), "o": Out(stream.Signature(OwnedSegment)),
             "freed": Out(Freed), "passed": Out(AtNode), "refused": Out(AtNode),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS),
+            "vector_beats": In(5, init=config.vector_beats),
             **DESCRIPTOR_WRITES, "write_ready": Out(1),
             "counters": Out(self._counted), "idle": Out(1),
         } | ({"arrived": Out(stream.Signature(ArrivedBag)), "counted": Out(1),
@@ -180,7 +183,8 @@ class BagCheck(wiring.Component):
             bad.eq(bad_row | (spoiled & ~item.segment.head)), queue.i.valid.eq(split.o.valid),
             judged.owned.segment.eq(item.segment),
             judged.owned.node.eq(found.owner if self._outward else item.origin.node),
-            judged.owned.step.eq(item.origin.step), judged.beat_last.eq(item.beat_last),
+            judged.owned.step.eq(item.origin.step),
+            judged.owned.final_beat.eq(found.final_beat), judged.beat_last.eq(item.beat_last),
             judged.keys.eq(found.key.row), judged.unfinished.eq(item.segment.head & goes_on),
             judged.wrong.eq(~owned | item.bad_length | bad),
             # In the order of the counters.

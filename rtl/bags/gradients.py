@@ -53,7 +53,7 @@ class BagGradients(wiring.Component):
     gradient_step: the step whose gradients pass.
     vector_words: words of a gradient.
     lost: bit mask of failed nodes.
-    node, nodes, write_en, write_table, write_word, write_data, write_ready: see
+    node, nodes, vector_beats, write_en, write_table, write_word, write_data, write_ready: see
         :class:`~rtl.bags.check.BagCheck`.
     counters: those of the check, and beats ``over_credit``.
     idle: no bag inside.
@@ -71,7 +71,8 @@ class BagGradients(wiring.Component):
             "sent": Out(stream.Signature(ArrivedBag)), "refused": Out(stream.Signature(Refused)),
             "consumed": Out(CREDIT_BITS), "gradient_step": In(STEP_BITS),
             "vector_words": In(VECTOR_WORDS), "lost": In(config.nodes),
-            "node": In(NODE_BITS), "nodes": In(NODE_BITS), **DESCRIPTOR_WRITES,
+            "node": In(NODE_BITS), "nodes": In(NODE_BITS),
+            "vector_beats": self._check.signature.members["vector_beats"], **DESCRIPTOR_WRITES,
             "write_ready": Out(1),
             "counters": Out(CounterLayout(
                 *self._check.counters.shape().members, "over_credit")),
@@ -94,7 +95,7 @@ class BagGradients(wiring.Component):
             faults.i.payload.status.eq(check.fault.status),
             check.step.eq(self.gradient_step), check.vector_words.eq(self.vector_words),
             *(getattr(check, name).eq(getattr(self, name))
-              for name in ("node", "nodes", *DESCRIPTOR_WRITES)),
+              for name in ("node", "nodes", "vector_beats", *DESCRIPTOR_WRITES)),
             self.write_ready.eq(check.write_ready),
         ]
         with m.If(self.i.valid):

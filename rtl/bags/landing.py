@@ -10,7 +10,7 @@ from rtl.cache.answer_check import AnswerCheck
 from rtl.cache.fills import FillWriter
 from rtl.cache.free_list import FreeList
 from rtl.config import NicConfig
-from rtl.formats import LANDING_BITS, TAG_BITS, PeerBeat, TaggedBeat
+from rtl.formats import BEAT_INDEX_BITS, LANDING_BITS, TAG_BITS, PeerBeat, TaggedBeat
 from rtl.memory import Ram
 from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import Arbiter, SkidBuffer, StreamFIFO
@@ -26,8 +26,8 @@ class BagLanding(wiring.Component):
     """Accept the vector of each bag once, from the owner that was asked, and send it to its place.
 
     A bag has an id while it waits for its vector. The tag of its request is the id and the lap of
-    the id (:class:`~rtl.cache.answer_check.AnswerCheck`). Other vectors are dropped. A vector of a
-    wrong length passes, and the hold buffer drops it; its bag still waits.
+    the id (:class:`~rtl.cache.answer_check.AnswerCheck`). Other vectors are dropped. A vector of
+    another size than its bag's passes, and the hold buffer drops it; its bag still waits.
 
     The vectors of the remote cache take the same way to the hold buffer. A bag's vector waits only
     for the end of the vector of the cache that has begun. The queue of bags is therefore never
@@ -44,9 +44,7 @@ class BagLanding(wiring.Component):
         sweep. The tag of a vector is the tag of its first beat.
     cached: stream of :data:`rtl.formats.TaggedBeat`, from the remote cache.
     o: stream of :data:`rtl.formats.TaggedBeat`, to the hold buffer, which is always ready.
-    vector_beats: beats of a vector; may change while no bag waits.
-    counters: ``vectors`` of bags that were taken; ``bad_vectors``, not expected or of a wrong
-        length.
+    counters: ``vectors`` of bags that were taken; ``bad_vectors``, not expected or of a wrong size.
     landed: event: the vector of a bag was taken, and its id is free.
     idle: inactive until an input changes. Waiting for vectors does not clear it.
 
@@ -73,15 +71,16 @@ class BagLanding(wiring.Component):
             "vectors": In(stream.Signature(PeerBeat)),
             "cached": In(stream.Signature(TaggedBeat)),
             "o": Out(stream.Signature(TaggedBeat)),
-            "vector_beats": In(range(self._beats + 1)),
             "counters": Out(CounterLayout("vectors", "bad_vectors")), "landed": Out(1),
             "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.check = check = AnswerCheck(self._ids)
+        self._kept = data.StructLayout({
+            "place": ceil_log2(self._places), "final_beat": BEAT_INDEX_BITS})
         m.submodules.places = places = Ram(
-            ceil_log2(self._places), self._ids, style="bram" if self._ids > 64 else "lutram")
+            self._kept.size, self._ids, style="bram" if self._ids > 64 else "lutram")
         m.submodules.free = free = FreeList(self._ids)
         # The lap of an id is read behind a register.
         m.submodules.next = following = SkidBuffer(range(self._ids))
@@ -95,11 +94,11 @@ class BagLanding(wiring.Component):
 
         swept, writing = Signal(), Signal()
         number, place = Signal.like(following.o.payload, reset_less=True), Signal(
-            LANDING_BITS, reset_less=True)
+            self._kept, reset_less=True)
         with m.If(check.idle):
             m.d.sync += swept.eq(1)
         m.d.sync += [writing.eq(self.asked.valid), number.eq(following.o.payload),
-                     place.eq(self.asked.place)]
+                     place.place.eq(self.asked.place), place.final_beat.eq(self.asked.final_beat)]
         m.d.comb += [
             self.id.valid.eq(following.o.valid & swept), self.id.payload.eq(check.tag),
             following.o.ready.eq(self.id.ready & swept),
@@ -139,6 +138,8 @@ class BagLanding(wiring.Component):
         # Stage 1: the vector is owed, and its place is known. ``known``: it may be taken. The check
         # learns of a landed vector three cycles after its last beat; a second one may come sooner.
         known, taking, number = Signal(reset_less=True), Signal(), Signal(range(self._beats + 1))
+        kept, final = data.View(self._kept, places.read_data), Signal(
+            BEAT_INDEX_BITS, reset_less=True)
         take, close, landed = Signal(), Signal(), [Signal(name=f"landed{k}") for k in range(2)]
         left = [Signal(id_bits, name=f"left{k}", reset_less=True) for k in range(2)]
         again = [ends & (asked.id == id_) for ends, id_ in zip(
@@ -146,7 +147,7 @@ class BagLanding(wiring.Component):
         m.d.sync += [
             came.eq(comes), asked.id.eq(tag), asked.first.eq(~middle),
             *(asked.beat[name].eq(vector[name]) for name in ("data", "last", "lost")),
-            valid.eq(came), item.eq(asked), item.beat.tag.eq(places.read_data),
+            valid.eq(came), item.eq(asked), item.beat.tag.eq(kept.place), final.eq(kept.final_beat),
             known.eq(check.owed & ~again[0] & ~again[1] & ~again[2]),
         ]
 
@@ -154,7 +155,7 @@ class BagLanding(wiring.Component):
         beat = item.beat
         m.d.comb += [
             take.eq(Mux(item.first, known, taking)),
-            close.eq(valid & beat.last & take & (number + 1 == self.vector_beats)),
+            close.eq(valid & beat.last & take & (number == final)),
             queue.i.valid.eq(valid & take), queue.i.payload.eq(beat),
             moving.eq(came | valid | landed[0]),
         ]

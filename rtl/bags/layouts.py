@@ -10,6 +10,7 @@ from amaranth.utils import bits_for
 
 from rtl.config import BEAT_BITS
 from rtl.formats import (
+    BEAT_INDEX_BITS,
     LANDING_BITS,
     NODE_BITS,
     RECORD_BITS,
@@ -32,19 +33,23 @@ Segment = data.StructLayout({
 the head of the bag. ``tail``: the bag ends. ``keys``: keys of the bag whose rows are not in earlier
 segments."""
 
-OwnedSegment = data.StructLayout({"segment": Segment, "node": NODE_BITS, "step": STEP_BITS})
+OwnedSegment = data.StructLayout({
+    "segment": Segment, "node": NODE_BITS, "step": STEP_BITS, "final_beat": BEAT_INDEX_BITS})
 """A segment at its owner, of a bag of ``node``. The landing of its head is the tag of the answer.
+``final_beat``: number of the last beat of the bag's vector, from 0.
 """
 
 OutgoingSegment = data.StructLayout(
-    {"segment": Segment, "destination": NODE_BITS, "step": STEP_BITS, "words": 12})
+    {"segment": Segment, "destination": NODE_BITS, "step": STEP_BITS, "words": 12,
+     "final_beat": BEAT_INDEX_BITS})
 """A segment on the way to a packet. The landing in its head is final. ``words``: words of the whole
-bag, with its head."""
+bag, with its head. ``final_beat``, at its requester: see :data:`OwnedSegment`."""
 
 BagStart = data.StructLayout(
-    {"destination": NODE_BITS, "step": STEP_BITS, "landing": LANDING_BITS, "own": 1})
+    {"destination": NODE_BITS, "step": STEP_BITS, "landing": LANDING_BITS, "own": 1,
+     "final_beat": BEAT_INDEX_BITS})
 """A bag whose vector has a reserved place, ``landing``, of the hold buffer. ``destination``: its
-owner; ``own``: this node is the owner."""
+owner; ``own``: this node is the owner; ``final_beat``: see :data:`OwnedSegment`."""
 
 ArrivedBag = data.StructLayout({"source": NODE_BITS, "step": STEP_BITS})
 """A bag of gradients of ``step`` from ``source``, which will leave for the GPU."""
@@ -52,8 +57,10 @@ ArrivedBag = data.StructLayout({"source": NODE_BITS, "step": STEP_BITS})
 VECTOR_WORDS = 8
 """Bits of the number of words of a gradient, two float32 each."""
 
-AskedBag = data.StructLayout({"valid": 1, "node": NODE_BITS, "place": LANDING_BITS})
-"""Event: the vector of a bag is requested from ``node``, for ``place`` of the hold buffer."""
+AskedBag = data.StructLayout({
+    "valid": 1, "node": NODE_BITS, "place": LANDING_BITS, "final_beat": BEAT_INDEX_BITS})
+"""Event: the vector of a bag is requested from ``node``, for ``place`` of the hold buffer.
+``final_beat``: number of the vector's last beat, from 0."""
 
 
 def gradient_words(head: data.View, vector_words: ValueLike) -> Value:

@@ -30,7 +30,6 @@ class LostBags(wiring.Component):
     vectors, fills: streams of :data:`rtl.formats.PeerBeat`, from the network and to the landing of
         bags.
     lost: bit mask of failed nodes.
-    vector_beats: beats of a vector.
     counters: bags not sent (``kept``); ``vectors`` of zeros; ``walks``.
     idle: no vector of zeros is pending, and no walk runs.
 
@@ -49,13 +48,12 @@ class LostBags(wiring.Component):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
         if not config.owner_bags:
             raise ValueError(f"owner_bags must be at least 16, not {config.owner_bags!r}")
-        self._heads = LostMisses(config, ids=config.owner_bags)
+        self._heads = LostMisses(config, ids=config.owner_bags, sized=True)
         segments = stream.Signature(OutgoingSegment)
         super().__init__({
             "bags": In(segments), "o": Out(segments),
             "vectors": In(stream.Signature(PeerBeat)), "fills": Out(stream.Signature(PeerBeat)),
-            "lost": In(config.nodes), "vector_beats": In(range(config.vector_beats + 1)),
-            "counters": Out(LOST_MISSES_COUNTERS), "idle": Out(1)})
+            "lost": In(config.nodes), "counters": Out(LOST_MISSES_COUNTERS), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -66,7 +64,7 @@ class LostBags(wiring.Component):
         question = heads.misses.payload
         head = data.View(BagHead, segment.words.word_select(segment.first, RECORD_BITS))
         m.d.comb += [
-            heads.lost.eq(self.lost), heads.vector_beats.eq(self.vector_beats),
+            heads.lost.eq(self.lost), heads.final_beat.eq(bag.final_beat),
             self.counters.eq(heads.counters), self.idle.eq(heads.idle),
             # The head decides for the bag.
             heads.misses.valid.eq(self.bags.valid & segment.head),
@@ -113,7 +111,7 @@ class BufferedLostBags(wiring.Component):
                              (output.o, wiring.flipped(self.fills))):
             wiring.connect(m, source, sink)
         m.d.comb += [
-            bags.lost.eq(self.lost), bags.vector_beats.eq(self.vector_beats),
+            bags.lost.eq(self.lost),
             self.counters.eq(bags.counters), self.settled.eq(bags.idle),
             self.idle.eq(bags.idle & entry.idle & output.idle),
         ]

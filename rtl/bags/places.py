@@ -1,8 +1,9 @@
 """Owner places: bags that wait for the GPU of this node, and the vectors that it returns."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
 
 from rtl.bags.layouts import OutgoingSegment, OwnedSegment
 from rtl.cache.fills import FillWriter
@@ -11,12 +12,13 @@ from rtl.cache.miss_table import MissTable
 from rtl.cache.vectors import BEATS_OUT, landing_style
 from rtl.config import NicConfig
 from rtl.formats import (
+    BEAT_INDEX_BITS,
     RECORD_BITS,
     RECORDS_PER_BEAT,
     BagHead,
     ScatterTag,
+    SizedBeat,
     TaggedBeat,
-    VectorBeat,
     words_of,
 )
 from rtl.memory import Ram, sweep
@@ -27,15 +29,18 @@ __all__ = ["OWNER_PLACES_COUNTERS", "OwnerPlaces"]
 
 OWNER_PLACES_COUNTERS = CounterLayout("bags", "vectors", "bad_vectors", "stall_places")
 
+_Origin = data.StructLayout({"tag": ScatterTag, "final_beat": BEAT_INDEX_BITS})
+"""Requester of a bag, and the number of the last beat of its vector."""
+
 
 class OwnerPlaces(wiring.Component):
     """Give each bag a place, ask the GPU for its vector, and send the vector to its requester.
 
     The head of a bag takes a free place, which stores the origin of the bag: its node, landing and
-    step. The place replaces the landing in the head. A vector of the GPU is stored in the landing
-    row of its place. Only a whole vector is taken, once, for a place whose bag has left; any other
-    vector is dropped and counted. Vectors leave in the order of their arrival. A place is free
-    again when its landing row was read.
+    step, and the size of its vector. The place replaces the landing in the head. A vector of the
+    GPU is stored in the landing row of its place. Only a vector of the size of its table is taken,
+    once, for a place whose bag has left; any other vector is dropped and counted. Vectors leave in
+    the order of their arrival. A place is free again when its landing row was read.
 
     A bag waits for a free place and for ``o``. A vector waits only for ``answers``.
 
@@ -51,8 +56,7 @@ class OwnerPlaces(wiring.Component):
         at each input.
     vectors: stream of :data:`rtl.formats.TaggedBeat`; the tag is a place, and ``lost`` has no
         meaning. Always ready after the sweep of the places, ``owner_bags`` cycles after reset.
-    answers: stream of :data:`rtl.formats.VectorBeat`, the beats of a vector consecutive.
-    vector_beats: beats of a vector, at least 1.
+    answers: stream of :data:`rtl.formats.SizedBeat`, the beats of a vector consecutive.
     counters: ``bags`` with a place; ``vectors`` taken and ``bad_vectors`` dropped; cycles in which
         a bag waits for a place (``stall_places``).
     landed: event: a vector was taken.
@@ -72,25 +76,25 @@ class OwnerPlaces(wiring.Component):
             "foreign": segments, **({"own": segments} if own else {}),
             "o": Out(stream.Signature(OutgoingSegment)),
             "vectors": In(stream.Signature(TaggedBeat)),
-            "answers": Out(stream.Signature(VectorBeat)),
-            "vector_beats": In(range(self._beats + 1)),
+            "answers": Out(stream.Signature(SizedBeat)),
             "counters": Out(OWNER_PLACES_COUNTERS), "landed": Out(1), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.free = free = FreeList(self._count)
         m.submodules.table = table = MissTable(rows=2, in_flight=self._count)
-        m.submodules.origins = origins = Ram(
-            ScatterTag.size, self._count, latency=2,
-            style="lutram" if self._count <= 64 else "bram")
+        style = "lutram" if self._count <= 64 else "bram"
+        m.submodules.origins = origins = Ram(_Origin.size, self._count, latency=2, style=style)
+        m.submodules.sizes = sizes = Ram(bits_for(self._beats), self._count, style=style)
         address, swept = sweep(m, self._count)
         m.d.comb += [table.clear.eq(~swept), table.clear_address.eq(address)]
-        entered = self._enter(m, free, table, origins, swept)
-        left = self._answer(m, free, table, origins, swept)
+        entered = self._enter(m, free, table, origins, sizes, swept)
+        left = self._answer(m, free, table, origins, sizes, swept)
         m.d.comb += self.idle.eq(swept & free.idle & entered & left)
         return m
 
-    def _enter(self, m: Module, free: FreeList, table: MissTable, origins: Ram, swept: Signal):
+    def _enter(self, m: Module, free: FreeList, table: MissTable, origins: Ram, sizes: Ram,
+               swept: Signal):
         """Give each bag a place; return whether nothing moves."""
         if self._own:
             m.submodules.entry = entry = Arbiter(
@@ -136,7 +140,9 @@ class OwnerPlaces(wiring.Component):
             out.words.eq(1 + words_of(head.keys[:len(out.words)], head.wide, head.weighted)),
             table.id.eq(place), table.open.eq(opens),
             origins.write_en.eq(opens), origins.write_addr.eq(place),
-            origins.write_data.eq(Cat(head.landing, item.node, item.step)),
+            origins.write_data.eq(Cat(head.landing, item.node, item.step, item.final_beat)),
+            sizes.write_en.eq(opens), sizes.write_addr.eq(place),
+            sizes.write_data.eq(item.final_beat + 1),
         ]
         for k in range(RECORDS_PER_BEAT):
             with m.If(segment.head & (segment.first == k)):
@@ -145,25 +151,30 @@ class OwnerPlaces(wiring.Component):
         count(m, self.counters, bags=opens, stall_places=entry.o.valid & waits)
         return quiet & ~busy & output.idle & ~(numbers.i.valid & numbers.i.ready)
 
-    def _answer(self, m: Module, free: FreeList, table: MissTable, origins: Ram, swept: Signal):
+    def _answer(self, m: Module, free: FreeList, table: MissTable, origins: Ram, sizes: Ram,
+                swept: Signal):
         """Store the vectors and send them; return whether nothing moves."""
         m.submodules.writer = writer = FillWriter(
             rows=self._count, in_flight=self._count, vector_beats=self._beats)
         m.submodules.landing = landing = Ram(
             self._bits, self._count * self._beats, latency=2,
             style=landing_style(self._count * self._beats))
-        m.submodules.complete = complete = StreamFIFO(range(self._count), self._count)
-        m.submodules.queue = queue = CreditQueue(VectorBeat, BEATS_OUT)
+        m.submodules.complete = complete = StreamFIFO(data.StructLayout({
+            "place": range(self._count), "final_beat": writer.write.beat.shape()}), self._count)
+        m.submodules.queue = queue = CreditQueue(SizedBeat, BEATS_OUT)
         wiring.connect(m, queue.o, wiring.flipped(self.answers))
         vector, write = writer.fills.payload, writer.write
         m.d.comb += [
             self.vectors.ready.eq(swept), writer.fills.valid.eq(self.vectors.valid & swept),
             vector.id.eq(self.vectors.payload.tag), vector.data.eq(self.vectors.payload.data),
-            vector.last.eq(self.vectors.payload.last), writer.vector_beats.eq(self.vector_beats),
+            vector.last.eq(self.vectors.payload.last),
+            # In the cycle in which the table answers.
+            sizes.read_addr.eq(writer.fill_id), writer.vector_beats.eq(sizes.read_data),
             table.fill_id.eq(writer.fill_id), table.close.eq(writer.close),
             writer.busy.eq(table.busy), self.landed.eq(writer.complete),
             # Every place has room.
-            complete.i.valid.eq(writer.complete), complete.i.payload.eq(writer.complete_id),
+            complete.i.valid.eq(writer.complete), complete.i.payload.place.eq(writer.complete_id),
+            complete.i.payload.final_beat.eq(write.beat),
         ]
         # Registers at the pins of the RAM.
         pins = {name: Signal.like(getattr(landing, name), reset_less=name != "write_en", name=name)
@@ -172,15 +183,18 @@ class OwnerPlaces(wiring.Component):
         m.d.sync += [pins["write_en"].eq(write.valid), pins["write_data"].eq(write.data),
                      pins["write_addr"].eq(write.offset | write.id)]
 
-        beat, place = Signal(range(max(2, self._beats))), complete.o.payload
+        beat, oldest = Signal(range(max(2, self._beats))), complete.o.payload
+        place = oldest.place
+        origin = data.View(_Origin, origins.read_data)
         issue, final = Signal(), Signal()
         under_way, lasts = Signal(3), Signal(3, reset_less=True)
         m.d.comb += [
-            issue.eq(complete.o.valid & queue.free), final.eq(beat + 1 == self.vector_beats),
+            issue.eq(complete.o.valid & queue.free), final.eq(beat == oldest.final_beat),
             queue.reserve.eq(issue), complete.o.ready.eq(queue.free & final),
             free.given.valid.eq(issue & final), free.given.number.eq(place),
             queue.i.valid.eq(under_way[-1]), queue.i.payload.data.eq(landing.read_data),
-            queue.i.payload.tag.eq(origins.read_data), queue.i.payload.last.eq(lasts[-1]),
+            queue.i.payload.tag.eq(origin.tag), queue.i.payload.final_beat.eq(origin.final_beat),
+            queue.i.payload.last.eq(lasts[-1]),
         ]
         m.d.sync += [under_way.eq(Cat(issue, under_way)), lasts.eq(Cat(final, lasts)),
                      pins["read_addr"].eq(Cat(place, beat)), origins.read_addr.eq(place)]

@@ -76,6 +76,7 @@ class BagSender(wiring.Component):
             self.id.ready.eq(room & self.starts.valid & ~start.own),
             self.asked.valid.eq(begins & ~start.own),
             self.asked.node.eq(start.destination), self.asked.place.eq(start.landing),
+            self.asked.final_beat.eq(start.final_beat),
         ]
         with m.If(room):
             m.d.sync += [inside.eq(begins), bag.eq(start)]
@@ -87,7 +88,8 @@ class BagSender(wiring.Component):
         for port, own in ((self.o, 0), (self.own, 1)):
             m.d.comb += [port.valid.eq(output.o.valid & (sent.own == own)),
                          port.payload.segment.eq(sent.outgoing.segment),
-                         port.payload.step.eq(sent.outgoing.step)]
+                         port.payload.step.eq(sent.outgoing.step),
+                         port.payload.final_beat.eq(sent.outgoing.final_beat)]
         m.d.comb += [
             output.o.ready.eq(Mux(sent.own, self.own.ready, self.o.ready)),
             self.o.payload.destination.eq(sent.outgoing.destination),
@@ -110,7 +112,8 @@ class BagSender(wiring.Component):
             words.eq(Mux(segment.head, 1 + Mux(headed.wide, segment.keys, pairs)
                          + Mux(headed.weighted, pairs, 0), size)),
             item.segment.eq(segment), item.words.eq(words), item.step.eq(bag.step),
-            item.destination.eq(bag.destination), output.i.payload.own.eq(bag.own),
+            item.destination.eq(bag.destination), item.final_beat.eq(bag.final_beat),
+            output.i.payload.own.eq(bag.own),
         ]
         for k in range(RECORDS_PER_BEAT):
             with m.If(segment.head & (segment.first == k)):

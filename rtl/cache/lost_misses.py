@@ -6,7 +6,14 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from rtl.config import NicConfig
-from rtl.formats import LANDING_BITS, NODE_BITS, LookupRecord, OutgoingRecord, PeerBeat
+from rtl.formats import (
+    BEAT_INDEX_BITS,
+    LANDING_BITS,
+    NODE_BITS,
+    LookupRecord,
+    OutgoingRecord,
+    PeerBeat,
+)
 from rtl.memory import Ram, sweep
 from rtl.monitor.counters import CounterLayout, count
 
@@ -33,7 +40,8 @@ class LostMisses(wiring.Component):
 
     Vectors of other nodes have priority; they wait while a vector of zeros passes.
 
-    Parameters: ``config``; ``ids``, the number of miss ids, by default those of the remote cache.
+    Parameters: ``config``; ``ids``, the number of miss ids, by default those of the remote cache;
+    ``sized``: each miss has its own vector size.
 
     Ports
     -----
@@ -43,7 +51,8 @@ class LostMisses(wiring.Component):
         cache.
     lost: bit mask of failed nodes.
     back: event: a node no longer counts as failed. Later misses to it are sent.
-    vector_beats: beats of a vector.
+    vector_beats: beats of a vector; not if ``sized``.
+    final_beat: number of the last beat of the vector of the miss at ``misses``; if ``sized``.
     counters: misses not sent (``kept``); ``vectors`` of zeros; ``walks``.
     idle: no vector of zeros is pending, and no walk runs.
 
@@ -55,16 +64,20 @@ class LostMisses(wiring.Component):
     RATE = ("1 miss and 1 beat per cycle; of lost nodes 1 vector in its beats and 4 cycles; a walk "
             "takes 4 cycles a miss id, and its vectors")
 
-    def __init__(self, config: NicConfig, *, ids: int | None = None):
+    def __init__(self, config: NicConfig, *, ids: int | None = None, sized: bool = False):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
+        self._sized = sized
+        self._asked = data.StructLayout(
+            _Asked.members | ({"final_beat": BEAT_INDEX_BITS} if sized else {}))
         self._nodes, self._ids = config.nodes, config.remote_in_flight if ids is None else ids
         super().__init__({
             "misses": In(stream.Signature(OutgoingRecord)),
             "o": Out(stream.Signature(OutgoingRecord)),
             "vectors": In(stream.Signature(PeerBeat)), "fills": Out(stream.Signature(PeerBeat)),
             "lost": In(config.nodes), "back": Out(1),
-            "vector_beats": In(range(config.vector_beats + 1)),
+            **({"final_beat": In(BEAT_INDEX_BITS)} if sized else
+               {"vector_beats": In(range(config.vector_beats + 1))}),
             "counters": Out(LOST_MISSES_COUNTERS), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
@@ -72,11 +85,11 @@ class LostMisses(wiring.Component):
         id_bits = ceil_log2(self._ids)
         address, swept = sweep(m, self._ids)
         m.submodules.asked = asked = Ram(
-            _Asked.size, self._ids, style="bram" if self._ids > 64 else "lutram")
+            self._asked.size, self._ids, style="bram" if self._ids > 64 else "lutram")
         gone, walking = Signal(self._nodes), Signal()
         # The miss that is answered next, and the remaining wait before its answer.
-        held, due = Signal(_Asked), Signal(range(_SETTLED + 1))
-        miss, record, question = self.misses.payload, Signal(LookupRecord), Signal(_Asked)
+        held, due = Signal(self._asked), Signal(range(_SETTLED + 1))
+        miss, record, question = self.misses.payload, Signal(LookupRecord), Signal(self._asked)
         keeps, kept, loads, passes = (
             Signal(name=name) for name in ("keeps", "kept", "loads", "passes"))
         m.d.comb += [
@@ -91,6 +104,8 @@ class LostMisses(wiring.Component):
             asked.write_addr.eq(Mux(swept, record.landing[:id_bits], address)),
             asked.write_data.eq(Mux(swept, question, 0)),
         ]
+        if self._sized:
+            m.d.comb += question.final_beat.eq(self.final_beat)
         found = self._walk(m, asked, gone, walking, held, loads)
         with m.If(kept):
             m.d.sync += [held.eq(question), due.eq(_SETTLED)]
@@ -107,7 +122,8 @@ class LostMisses(wiring.Component):
               loads: Signal) -> Signal:
         """Visit the last request of each id after a node has failed; return the loaded request."""
         place, fresh = Signal(range(self._ids)), Signal()
-        read, found, answers = data.View(_Asked, asked.read_data), Signal(_Asked), Signal()
+        read = data.View(self._asked, asked.read_data)
+        found, answers = Signal(self._asked), Signal()
         m.d.comb += [asked.read_addr.eq(place), fresh.eq((self.lost & ~gone).any())]
         still = self.lost | Mux(walking, gone, 0)
         m.d.sync += [gone.eq(still), self.back.eq((gone & ~still).any())]
@@ -149,12 +165,12 @@ class LostMisses(wiring.Component):
 
     def _fill(self, m: Module, held: Signal, due: Signal) -> Signal:
         """Pass vectors on, or zeros for the held miss; return whether a vector of zeros ends."""
-        within, zeros, beat = Signal(), Signal(), Signal.like(self.vector_beats)
+        within, zeros, beat = Signal(), Signal(), Signal(BEAT_INDEX_BITS)
         own, last, ends = Signal(), Signal(), Signal()
         m.d.comb += [
             # Vectors and zeros are never interleaved.
             own.eq(zeros | (held.valid & (due == 0) & ~self.vectors.valid & ~within)),
-            last.eq(beat + 1 >= self.vector_beats),
+            last.eq(beat >= held.final_beat if self._sized else beat + 1 >= self.vector_beats),
             self.fills.valid.eq(own | self.vectors.valid),
             self.vectors.ready.eq(self.fills.ready & ~own),
             ends.eq(own & last & self.fills.ready),

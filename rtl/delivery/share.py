@@ -94,7 +94,8 @@ class ShareDelivery(Gateable, wiring.Component):
             share.kind.eq(Mux(ends, RecordKind.EMPTY, RecordKind.KEY_END)),
             share.key.eq(here.slot.key), share.owner.eq(here.slot.owner),
             share.mine.eq(here.slot.mine & ~ends),
-            *([share.bag.eq(here.slot.bag & ~ends)] if "bag" in self._slot.members else []),
+            *([share.bag.eq(here.slot.bag & ~ends), share.final_beat.eq(here.slot.final_beat)]
+              if "bag" in self._slot.members else []),
             share.sample.eq(NO_SAMPLE),
             share.step.eq(Mux(cutting, here.before, here.slot.step)),
             self.shares.valid.eq(way.o.valid), way.o.ready.eq(self.shares.ready & ~cutting),

@@ -42,7 +42,9 @@ class HoldBuffer(wiring.Component):
     remote: stream of :data:`~rtl.formats.TaggedBeat` from the network, always ready.
     local: stream of :data:`rtl.formats.VectorBeat` of this node's own lookups; ``remote`` has
         priority. Vectors of the two may interleave beat by beat.
-    vector_beats: beats of a vector, 1 to ``config.vector_beats``; may change while empty.
+    vector_beats: beats of the vector of a key, and of every vector at ``o``, 1 to
+        ``config.vector_beats``; may change while empty. The vector of a bag has the beats of its
+        slot; beats of +0 follow at ``o``.
     o: stream of :func:`~rtl.interaction.records.slot_beat`, in slot order.
     landed: event: a vector has filled its place.
     time: cycle counter, including cycles skipped while idle.
@@ -71,6 +73,7 @@ class HoldBuffer(wiring.Component):
         self._bits, self._lossy = config.store_bits, config.link if lossy is None else lossy
         bags = config.owner_bags > 0 if bags is None else bags
         positions = config.repeat_positions if bags else 0
+        self._sized = bags and self.beats > 1
         self._slot, self._beat = (
             (hold_slot(True, positions), slot_beat(True, positions)) if bags else
             (HoldSlot, SlotBeat))
@@ -88,7 +91,7 @@ class HoldBuffer(wiring.Component):
         m = Module()
         places, beats = self.places, self.beats
         bits = ceil_log2(places)
-        m.submodules.landing = landing = LandingCheck(places, beats)
+        m.submodules.landing = landing = LandingCheck(places, beats, sized=self._sized)
         m.submodules.marks = marks = StreamFIFO(bits + 1, self.MARKS)
         m.submodules.free = free = Level(places, init=places)
         m.submodules.unread = unread = Level(places)
@@ -127,6 +130,12 @@ class HoldBuffer(wiring.Component):
                      marks.i.valid.eq(unread.up & (record.kind == RecordKind.EMPTY)),
                      marks.i.payload.eq(place)]
 
+        if self._sized:
+            # The vector of a key, which has no number of keys, has ``vector_beats``.
+            with m.If(~self.reserve.payload.keys.any()):
+                m.d.sync += record.final_beat.eq(self.vector_beats - 1)
+            m.d.comb += [landing.size_en.eq(unread.up), landing.size_place.eq(place),
+                         landing.size.eq(record.final_beat)]
         waits, there, slot = self._window(m, landing, unread, slots, head, release)
         asleep = self._leave(m, landing, head, waits & there, slot, release)
 
@@ -226,6 +235,9 @@ class HoldBuffer(wiring.Component):
             reading[0].last.eq(last_beat), reading[0].void.eq(slot.kind == RecordKind.EMPTY),
             reading[1].eq(reading[0]),
         ]
+        if self._sized:
+            with m.If(beat > slot.final_beat):
+                m.d.sync += reading[0].void.eq(1)
         read, out = reading[1], output.i.payload
         m.d.comb += [
             output.i.valid.eq(valid[1]),

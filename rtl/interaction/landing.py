@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from rtl.config import BEAT_BITS
-from rtl.formats import TAG_BITS, TaggedBeat, VectorBeat
+from rtl.formats import BEAT_INDEX_BITS, TAG_BITS, TaggedBeat, VectorBeat
 from rtl.memory import Ram, report_swept
 from rtl.stream import SkidBuffer
 
@@ -25,6 +25,7 @@ class LandingCheck(wiring.Component):
     ----------
     places: number of places, a power of two.
     beats: beats of the longest vector.
+    sized: the vector of each place has its own size.
 
     Ports
     -----
@@ -32,7 +33,9 @@ class LandingCheck(wiring.Component):
     mark: stream of {place, lap}: write the filled bit of a place that gets no vector.
     head, level: first reserved place with its lap in the top bit, and the number of reserved
         places.
-    vector_beats: beats of a vector.
+    vector_beats: beats of a vector, at most if ``sized``.
+    size_en, size_place, size: write the number of the last beat of the vector of a place (sized
+        only).
     write_en, write_addr, write_data, write_lost: beats for the store, address ``place * beats +
         beat``.
     look_en, look, looked: query whether this place (with its lap) is filled; the answer ``looked``
@@ -47,8 +50,8 @@ class LandingCheck(wiring.Component):
     LATENCY = {("beat", "its write"): 3}
     RATE = "1 beat per cycle"
 
-    def __init__(self, places: int, beats: int):
-        self._places, self._beats = places, beats
+    def __init__(self, places: int, beats: int, *, sized: bool = False):
+        self._places, self._beats, self._sized = places, beats, sized
         bits = ceil_log2(places)
         super().__init__({
             "remote": In(stream.Signature(TaggedBeat)), "local": In(stream.Signature(VectorBeat)),
@@ -61,7 +64,8 @@ class LandingCheck(wiring.Component):
             "filled_valid": Out(1), "filled": Out(bits),
             "vector_in": Out(1), "bad": Out(1), "beats_in": Out(range(beats + 1)),
             "swept": Out(1), "idle": Out(1),
-        })
+        } | ({"size_en": In(1), "size_place": In(bits), "size": In(BEAT_INDEX_BITS)} if sized
+             else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -133,6 +137,13 @@ class LandingCheck(wiring.Component):
             stage.both.eq(both), stage.same.eq(place == stage.place),
             stage.similar.eq(place == self.filled), stage.lost.eq(chosen.lost),
         ]
+        ends = stage.ends
+        if self._sized:
+            m.submodules.sizes = sizes = Ram(BEAT_INDEX_BITS, places, style=style)
+            m.d.comb += [
+                sizes.read_addr.eq(place), sizes.write_en.eq(self.size_en),
+                sizes.write_addr.eq(self.size_place), sizes.write_data.eq(self.size)]
+            ends = stage.beat == sizes.read_data
         spoiled, before = [Signal(name=f"spoiled{s}") for s in range(2)], Signal()
         was_spoiled, good, fill = Signal(), Signal(), Signal()
         m.d.comb += [
@@ -140,7 +151,7 @@ class LandingCheck(wiring.Component):
             good.eq(stage_valid & stage.reserved & stage.may & ~was_spoiled
                     & (check.read_data != stage.lap)
                     & ~(self.filled_valid & stage.same) & ~(before & stage.similar)),
-            fill.eq(good & stage.last & stage.ends),
+            fill.eq(good & stage.last & ends),
         ]
         for s in range(2):
             with m.If(stage_valid & (stage.source == s)):

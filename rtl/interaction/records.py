@@ -12,9 +12,9 @@ def slot_beat(bags: bool, positions: int = 0) -> data.StructLayout:
     """Layout of a beat of a slot's vector.
 
     ``beat_last`` ends the vector; ``sample_last`` marks every beat of the slot that ends the
-    sample; ``lost`` marks every beat of zeros that replaces a vector of a failed owner. With
-    ``bags``, every beat has the ``keys`` and ``mean`` of its :func:`~rtl.formats.hold_slot`, and
-    with ``positions`` its :func:`~rtl.formats.repeat_fields`.
+    sample; ``lost`` marks every beat of zeros that replaces a vector of a failed owner, but no
+    beat behind a short vector. With ``bags``, every beat has the ``keys`` and ``mean`` of its
+    :func:`~rtl.formats.hold_slot`, and with ``positions`` its :func:`~rtl.formats.repeat_fields`.
     """
     return data.StructLayout({
         "data": BEAT_BITS, "kind": 2, "sample": 32, "step": STEP_BITS, "beat_last": 1,

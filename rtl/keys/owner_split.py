@@ -7,7 +7,15 @@ from amaranth.hdl import C, Cat, Module, Mux, Shape, ShapeCastable, Signal, Valu
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.formats import NODE_BITS, ROW_BITS, TABLE_BITS, DescriptorKind, Key, Status
+from rtl.formats import (
+    BEAT_INDEX_BITS,
+    NODE_BITS,
+    ROW_BITS,
+    TABLE_BITS,
+    DescriptorKind,
+    Key,
+    Status,
+)
 from rtl.formats import TableDescriptor as Descriptor
 from rtl.keys.hashing import hash_bits, scale
 from rtl.memory import Ram, report_swept
@@ -30,7 +38,7 @@ def split_layout(user_shape, bags: bool = False) -> data.StructLayout:
     """Layout of an item that leaves an :class:`OwnerSplit`."""
     return data.StructLayout({
         "key": Key, "user": user_shape, "owner": NODE_BITS, "own": 1, "status": 8, "refused": 1,
-        **({"mean": 1} if bags else {})})
+        **({"mean": 1, "final_beat": BEAT_INDEX_BITS} if bags else {})})
 
 
 class OwnerSplit(wiring.Component):
@@ -48,7 +56,8 @@ class OwnerSplit(wiring.Component):
     With ``bags``, an item with ``bag`` is a segment of a bag that pools at its owner: ``key`` is
     the low 48 bits of the head of the bag, and the rows are compared elsewhere, with ``rows``.
     ``status`` is also KIND if the table pools at the other place, or if a table of kind ROW pools
-    at its owners.
+    at its owners, and TABLE if a table that pools at its owner has longer vectors than
+    ``vector_beats``.
 
     Keys keep their order. After reset the block invalidates every descriptor, which takes
     ``tables`` cycles; ``i`` is not ready meanwhile.
@@ -59,8 +68,10 @@ class OwnerSplit(wiring.Component):
     Ports
     -----
     i: stream of {key, user}, and ``bag`` with ``bags``.
-    o: stream of {key, user, owner, own, status, refused}, and ``mean`` of the table with ``bags``.
+    o: stream of {key, user, owner, own, status, refused}; with ``bags`` also ``mean`` and
+        ``final_beat`` of the table.
     node: number of this node.
+    vector_beats (``bags`` only): most beats of a vector; may change while idle.
     moves, comes, coming: the pipeline moves in this cycle; ``o`` then gets a key; and the user data
         of that key. For flags in registers parallel to ``o``, whose data leave shift registers.
     rows (with ``bags``): rows of the table of ``coming``.
@@ -95,14 +106,17 @@ class OwnerSplit(wiring.Component):
             "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=(1 << NODE_BITS) - 1),
             **DESCRIPTOR_WRITES, "write_ready": Out(1), "idle": Out(1),
             "moves": Out(1), "comes": Out(1), "coming": Out(user_shape),
-            **({"rows": Out(ROW_BITS)} if bags else {}),
+            **({"rows": Out(ROW_BITS),
+                "vector_beats": In(5, init=1 << BEAT_INDEX_BITS)} if bags
+               else {}),
         })
 
     def follow(self, block: wiring.Component) -> list:
-        """Return the statements that connect the ports for nodes and descriptors to those of
-        ``block``, which have the same names."""
+        """Return the statements that connect the ports for nodes, descriptors and the size of
+        vectors to those of ``block``, which have the same names."""
         return [*(getattr(self, name).eq(getattr(block, name))
-                  for name in ("node", "nodes", *DESCRIPTOR_WRITES)),
+                  for name in ("node", "nodes", *["vector_beats"] * self._bags,
+                               *DESCRIPTOR_WRITES)),
                 block.write_ready.eq(self.write_ready)]
 
     def elaborate(self, platform) -> Module:
@@ -136,11 +150,13 @@ class OwnerSplit(wiring.Component):
         # The sum of owner and offset has one bit more than a node number.
         owner3, status3, owner4, status4 = (Signal(s) for s in (NODE_BITS + 1, 8, NODE_BITS, 8))
         own4, refused4 = Signal(), Signal()
-        compared = items[1].key.row >= Cat(descriptor.rows_low, descriptor.rows_high)
+        compared, too_long = items[1].key.row >= Cat(
+            descriptor.rows_low, descriptor.rows_high), C(0)
         wrong_kind = (kind2 == DescriptorKind.COLUMN) | (
             C(not self._replicated, 1) & (kind2 == DescriptorKind.REPLICATED))
         if self._bags:
             compared &= ~items[1].bag
+            too_long = items[1].bag & (descriptor.final_beat >= self.vector_beats)
             wrong_kind |= self._bag_path(m, items, descriptor, advance)
         with m.If(advance):
             # 1: descriptor read; hash of the key.
@@ -151,7 +167,7 @@ class OwnerSplit(wiring.Component):
             # 2: bounds of the row; offset of its owner.
             m.d.sync += [
                 beyond.eq(compared),
-                invalid.eq(missing | ~descriptor.valid), kind2.eq(descriptor.kind),
+                invalid.eq(missing | ~descriptor.valid | too_long), kind2.eq(descriptor.kind),
                 owner2.eq(descriptor.owner), offset.eq(scale(fraction, descriptor.owners)),
             ]
             # 3: owner and verdict.
@@ -185,15 +201,18 @@ class OwnerSplit(wiring.Component):
     def _bag_path(self, m: Module, items: list, descriptor, advance) -> Signal:
         """Drive the outputs of a NIC with bags. Return whether an item's table pools elsewhere."""
         wrong2, rows2 = Signal(), Signal(ROW_BITS, reset_less=True)
-        mean2, mean3, mean4 = (Signal(name=f"mean{k}", reset_less=True) for k in (2, 3, 4))
+        layout = data.StructLayout({"mean": 1, "final_beat": BEAT_INDEX_BITS})
+        table2, table3, table4 = (
+            Signal(layout, name=f"table{k}", reset_less=True) for k in (2, 3, 4))
         with m.If(advance):
             m.d.sync += [
                 wrong2.eq((descriptor.pool != items[1].bag) | (
                     items[1].bag & (descriptor.kind == DescriptorKind.ROW))),
                 rows2.eq(Cat(descriptor.rows_low, descriptor.rows_high)), self.rows.eq(rows2),
-                mean2.eq(descriptor.mean), mean3.eq(mean2), mean4.eq(mean3),
+                *(table2[name].eq(descriptor[name]) for name in layout.members),
+                table3.eq(table2), table4.eq(table3),
             ]
-        m.d.comb += self.o.payload.mean.eq(mean4)
+        m.d.comb += [self.o.payload[name].eq(table4[name]) for name in layout.members]
         return wrong2
 
     def _descriptors(self, m: Module, table, read_en, swept) -> data.View:

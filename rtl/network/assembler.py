@@ -150,7 +150,7 @@ class FrameAssembler(Gateable, wiring.Component):
         else:
             m.d.comb += [ember.sequence.eq(sequence), ember.acknowledge.eq(self.acknowledge)]
         m.d.comb += [ember[name].eq(item[name])
-                     for name in ("opcode", "destination", "step", "credit", "count")]
+                     for name in ("opcode", "destination", "step", "credit", "count", "final_beat")]
         with m.If(take_header):
             m.d.sync += inside.eq(~item.empty)
             if not self._link:

@@ -90,8 +90,9 @@ class FrameCheck(wiring.Component):
     length, opcode and count, because PCIe protects the rest. Framing ``udp`` also checks CRC-32C
     and nodes; the UDP stack of the shell has checked and removed the other headers.
 
-    For gradients, ``count`` is compared only with the beats of records, because the records
-    determine the number of value beats.
+    The header of bags' vectors states their size: ``final_beat``, below ``vector_beats``. All other
+    vectors have ``vector_beats``. For gradients, ``count`` is compared only with the beats of
+    records, because the records determine the number of value beats.
 
     Parameters
     ----------
@@ -128,7 +129,7 @@ class FrameCheck(wiring.Component):
         edge = edge_of(framing)
         self._max_beats, self._framing = max_beats, framing
         self._records, self._vectors = RECORDS[edge], vectors_of(edge, bags)
-        self._reads = READS[edge]
+        self._reads, self._sized = READS[edge], BAG_VECTORS[edge] if bags else ()
         self._training = tuple(TRAINING[edge].values()) if training else ()
         self._known = (self._records, *more_records(edge, training, bags).values(), *self._reads,
                        *((Opcode.LINK, Opcode.PROBE) if link else ()))
@@ -176,7 +177,7 @@ class FrameCheck(wiring.Component):
             "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS, "count": 16, "crc": 32,
             "vectors": 1, "bad_opcode": 1, "read": 1, "gradient": 1, "values": 1,
             "uncounted": 1, "factor": 5, **linked, **({"bag": 1} if self._bags else {}),
-            **({"words": 1} if self._words else {})}),
+            **({"words": 1} if self._words else {}), **({"long": 1} if self._sized else {})}),
             reset_less=True)
         bad_epoch2 = self._epochs(m, head1) if self._link else C(0)
         header = data.View(HeaderBeat, beat.data)
@@ -206,6 +207,11 @@ class FrameCheck(wiring.Component):
                     head1.factor.eq(Mux(_one_of(ember.opcode, values), 1, self.vector_beats)),
                     head1.uncounted.eq(_one_of(ember.opcode, uncounted)),
                 ]
+                if self._sized:
+                    sized = _one_of(ember.opcode, self._sized)
+                    m.d.sync += head1.long.eq(sized & (ember.final_beat >= self.vector_beats))
+                    with m.If(sized):
+                        m.d.sync += head1.factor.eq(ember.final_beat + 1)
                 if self._bags:
                     m.d.sync += head1.bag.eq(_one_of(ember.opcode, self._bags))
                 if self._words:
@@ -230,6 +236,8 @@ class FrameCheck(wiring.Component):
         whole2, shared2 = (Signal(16, reset_less=True, name=name) for name in ("whole2", "shared2"))
         some, shared, rest = Signal(), Signal(), Signal(2)
         count_range = (head1.count == 0) | (head1.count > RECORDS_PER_BEAT * longest)
+        if self._sized:
+            count_range |= head1.long
         if self._link:
             count_range |= (head1.link | head1.probe) & (head1.count != RECORDS_PER_BEAT)
         m.d.sync += [

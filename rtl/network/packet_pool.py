@@ -14,11 +14,13 @@ from rtl.stream import StreamFIFO
 __all__ = ["FreedBuffer", "PacketPool", "Place", "free_buffers", "packet_buffers"]
 
 
-def Place(buffers: int, positions: int) -> data.StructLayout:
-    """Layout of a closed packet: its buffer, and its numbers of units and positions."""
+def Place(buffers: int, positions: int, label: int = 0) -> data.StructLayout:
+    """Layout of a closed packet: its buffer, its numbers of units and positions, and its label of
+    ``label`` bits."""
     return data.StructLayout({
         "destination": NODE_BITS, "step": STEP_BITS, "buffer": range(buffers),
-        "units": range(positions + 1), "positions": range(positions + 1)})
+        "units": range(positions + 1), "positions": range(positions + 1),
+        **({"label": label} if label else {})})
 
 
 def FreedBuffer(buffers: int) -> data.StructLayout:
@@ -32,7 +34,8 @@ class PacketPool(wiring.Component):
     A unit (a record, a vector) is one or more items; each item takes one position. A buffer closes
 
     * with the item that completes its ``limit``-th unit;
-    * with ``match_step``, before a unit of another step, which costs a cycle;
+    * with ``match_step``, before a unit of another step, which costs a cycle; or with ``label``,
+      before a unit of another label;
     * when its first item is ``timeout`` cycles old. One destination is checked per cycle: ``time``
       mod ``destinations``, rounded up to a power of two. A buffer therefore closes at most that
       many cycles and one unit late. With ``timeout`` 0 it closes at the next check.
@@ -47,12 +50,14 @@ class PacketPool(wiring.Component):
         could starve each other.
     positions: positions of a buffer.
     match_step: all units of a packet must have the same step.
+    label: bits of the label of an item, which all units of a packet must share; 0 for none.
     more: additional input ports of a subclass.
     kept: names of the additional ports that belong to the item.
 
     Ports
     -----
     valid, destination, step, last: the offered item; ``last`` marks the last item of its unit.
+    label: its label, with ``label``.
     take: the offered item enters.
     vacant: no item is inside, or the item inside gets its position. Unlike ``take``, it ignores the
         sweep after reset. Use it as a second enable for a wide part of the item stored outside.
@@ -70,7 +75,7 @@ class PacketPool(wiring.Component):
     RATE = "1 item per cycle; a close by time-out takes a cycle from the input"
 
     def __init__(self, destinations: int, buffers: int, positions: int, *, match_step: bool,
-                 kept: Collection[str] = (), **more: wiring.Member):
+                 label: int = 0, kept: Collection[str] = (), **more: wiring.Member):
         for name, value, low in (("destinations", destinations, 1),
                                  ("buffers", buffers, 2), ("positions", positions, 1)):
             if isinstance(value, bool) or not isinstance(value, int):
@@ -82,23 +87,25 @@ class PacketPool(wiring.Component):
                              f"not {buffers!r}")
         self._destinations, self._buffers = destinations, buffers
         self._positions, self._match_step = positions, match_step
-        self._kept = {name: more[name].shape for name in kept}
+        self._label = {"label": label} if label else {}
+        self._kept = {name: more[name].shape for name in kept} | self._label
+        self._place = Place(buffers, positions, label)
         super().__init__({
             "valid": In(1), "destination": In(NODE_BITS), "step": In(STEP_BITS), "last": In(1),
             "take": Out(1), "vacant": Out(1), "ready": Out(1), "buffer": Out(range(buffers)),
             "position": Out(range(positions + 1)), "unit": Out(range(positions + 1)),
             "limit": In(range(positions + 1)), "time": In(32), "timeout": In(16),
-            "closed": Out(stream.Signature(Place(buffers, positions))),
+            "closed": Out(stream.Signature(self._place)),
             "freed": In(FreedBuffer(buffers)),
             "full": Out(1), "expired": Out(1), "stepped": Out(1), "starved": Out(1),
-            "idle": Out(1), **more,
+            "idle": Out(1), **{name: In(bits) for name, bits in self._label.items()}, **more,
         })
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        n, place = self._destinations, Place(self._buffers, self._positions)
-        state_layout = data.StructLayout({
-            name: place[name].shape for name in ("step", "buffer", "units", "positions")})
+        n, place = self._destinations, self._place
+        state_layout = data.StructLayout({name: place[name].shape for name in (
+            "step", "buffer", "units", "positions", *self._label)})
         # The state of each open buffer. One copy is read for items, the other for timeouts.
         m.submodules.states = states = Ram(state_layout.size, n, latency=0)
         m.submodules.late_states = late_states = Ram(state_layout.size, n, latency=0)
@@ -135,6 +142,7 @@ class PacketPool(wiring.Component):
             self.position.eq(self._position(m, item, positions)), self.unit.eq(units),
             updated.step.eq(Mux(is_open, state.step, item.step)), updated.buffer.eq(self.buffer),
             *self._grow(item, units, positions, updated),
+            *(updated[name].eq(Mux(is_open, state[name], item[name])) for name in self._label),
         ]
         for ram in (states, late_states):
             m.d.comb += [ram.write_en.eq(self.ready), ram.write_addr.eq(item.destination),
@@ -167,6 +175,8 @@ class PacketPool(wiring.Component):
             closed.i.payload.step.eq(Mux(expiring, overdue.step, updated.step)),
             closed.i.payload.buffer.eq(Mux(expiring, overdue.buffer, self.buffer)),
         ]
+        for name in self._label:
+            m.d.comb += closed.i.payload[name].eq(Mux(expiring, overdue[name], updated[name]))
         for name in ("units", "positions"):
             m.d.comb += closed.i.payload[name].eq(Mux(
                 expiring, overdue[name], Mux(other_step, state[name], updated[name])))
@@ -191,6 +201,9 @@ class PacketPool(wiring.Component):
         # Compared separately, because the select signal is late.
         other = open_next & (
             (same & (self.step != item.step)) | (~same & (self.step != found.step)))
+        if self._label:
+            other = open_next & (
+                (same & (self.label != item.label)) | (~same & (self.label != found.label)))
         filling, splitting, single = self._compare(
             m, item, state, found, is_open, same, open_next, other)
         m.d.comb += [
@@ -204,7 +217,7 @@ class PacketPool(wiring.Component):
                 *(item[name].eq(getattr(self, name)) for name in self._kept),
                 is_open.eq(open_next), state.eq(Mux(same, updated, found)), fills.eq(filling),
             ]
-            if self._match_step:
+            if self._match_step or self._label:
                 m.d.sync += other_step.eq(splitting)
         # Without testing whether an open buffer expires: without one, the registers have these
         # values already.

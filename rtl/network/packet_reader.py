@@ -5,18 +5,27 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS
-from rtl.formats import CREDIT_BITS, NODE_BITS, STEP_BITS, FrameInfo, RawBeat
+from rtl.formats import (
+    BEAT_INDEX_BITS,
+    CREDIT_BITS,
+    NODE_BITS,
+    STEP_BITS,
+    FrameInfo,
+    RawBeat,
+)
 from rtl.network.packet_pool import FreedBuffer
 from rtl.stream import SkidBuffer
 
 __all__ = ["PacketReader", "Ready"]
 
 
-def Ready(buffers: int, units: int, beats: int) -> data.StructLayout:
-    """Layout of a packet that may leave: ``beats`` of payload that contain ``units``."""
+def Ready(buffers: int, units: int, beats: int, sized: bool = False) -> data.StructLayout:
+    """Layout of a packet that may leave: ``beats`` of payload that contain ``units``; if ``sized``,
+    with the ``final_beat`` of its header."""
     return data.StructLayout({
         "destination": NODE_BITS, "step": STEP_BITS, "buffer": range(buffers),
-        "units": range(units + 1), "beats": range(beats + 1)})
+        "units": range(units + 1), "beats": range(beats + 1),
+        **({"final_beat": BEAT_INDEX_BITS} if sized else {})})
 
 
 class PacketReader(wiring.Component):
@@ -25,7 +34,7 @@ class PacketReader(wiring.Component):
     Parameters
     ----------
     opcode: opcode of the packets.
-    buffers, units, beats: see :func:`Ready`.
+    buffers, units, beats, sized: see :func:`Ready`.
     bits: number of low bits of a beat that can be nonzero.
     least: fewest beats of a packet.
 
@@ -50,10 +59,10 @@ class PacketReader(wiring.Component):
     RATE = "1 beat per cycle, packets back to back"
 
     def __init__(self, opcode: int, buffers: int, units: int, beats: int, *,
-                 bits: int = BEAT_BITS, least: int = 1):
+                 bits: int = BEAT_BITS, least: int = 1, sized: bool = False):
         self._opcode, self._bits, self._least = opcode, bits, least
         self._index = range(beats)
-        self._ready = Ready(buffers, units, beats)
+        self._ready = Ready(buffers, units, beats, sized)
         super().__init__({
             "i": In(stream.Signature(self._ready)),
             "headers": Out(stream.Signature(FrameInfo)),
@@ -98,6 +107,8 @@ class PacketReader(wiring.Component):
             payload.i.payload.last.eq(loaded_last), self.beat.eq(beat),
             self.idle.eq(~active & ~loaded & headers.idle & payload.idle),
         ]
+        if "final_beat" in self._ready.members:
+            m.d.comb += headers.i.payload.final_beat.eq(item.final_beat)
         with m.If(pull):
             m.d.sync += [
                 loaded.eq(1), loaded_last.eq(ended), beat.buffer.eq(current.buffer),

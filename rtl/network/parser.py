@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS, NicConfig
 from rtl.formats import (
+    BEAT_INDEX_BITS,
     NODE_BITS,
     RECORDS_PER_BEAT,
     TAG_BITS,
@@ -55,7 +56,7 @@ class PacketParser(wiring.Component):
     -----
     i: stream of :data:`rtl.network.layouts.PacketBeat`.
     header: event :func:`rtl.network.layouts.received_header` (network only).
-    vector_beats: beats of a vector, 1 to 16.
+    vector_beats: beats of a vector, 1 to 16; those of a bag's vector are in its packet's header.
     vector_packing: log2 of the vectors that share a beat, 0 to 2; must be 0 if a vector has several
         beats. Unused lanes of a vector leave as +0.
     records: stream of :data:`rtl.formats.RecordBeat`, payload beats of LOOKUPS or QUERIES.
@@ -192,7 +193,6 @@ class PacketParser(wiring.Component):
             received.beat.step.eq(step), received.beat.last.eq(packets.payload.last),
             received.beat.records.eq(Mux(
                 remaining > RECORDS_PER_BEAT, RECORDS_PER_BEAT, remaining)),
-            vector_last.eq(part == final_part),
             vectors.i.valid.eq(unpacker.o.valid), unpacker.o.ready.eq(vectors.i.ready),
             tags.read_addr.eq(vector_index[5:]), tags.read_en.eq(1),
             tags.write_addr.eq(tag_index), tags.write_data.eq(item),
@@ -213,6 +213,11 @@ class PacketParser(wiring.Component):
             m.d.comb += received.kind.eq(kind)
         if self._trains:
             m.d.comb += received.count.eq(remaining)
+        ends_vector = final_part
+        if self._bags:
+            # In a packet of bags' vectors, of which the header states the size.
+            ends_vector = Signal(BEAT_INDEX_BITS, reset_less=True)
+        m.d.comb += vector_last.eq(part == ends_vector)
         with m.FSM(name="reader"):
             with m.State("HEADER"):
                 m.d.comb += packets.ready.eq(1)
@@ -224,6 +229,8 @@ class PacketParser(wiring.Component):
                 if self._edge == "host":
                     m.d.sync += dense.eq(ember.opcode == Opcode.DENSE_VECTORS)
                 if self._bags:
+                    m.d.sync += ends_vector.eq(Mux(
+                        ember.opcode == BAG_VECTORS[self._edge][0], ember.final_beat, final_part))
                     m.d.sync += bag.eq(ember.opcode == BAG_VECTORS[self._edge][0])
                 if self._more:
                     m.d.sync += kind.eq(0)

@@ -4,7 +4,7 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.formats import NODE_BITS, VectorBeat
+from rtl.formats import NODE_BITS, SizedBeat, VectorBeat
 from rtl.stream import SkidBuffer
 
 __all__ = ["VectorRouter"]
@@ -15,10 +15,13 @@ class VectorRouter(wiring.Component):
 
     Beats keep their order at each output.
 
+    Parameter: ``sized``, vectors have different sizes.
+
     Ports
     -----
-    i: stream of :data:`rtl.formats.VectorBeat`.
-    local, remote: streams of :data:`rtl.formats.VectorBeat`.
+    i: stream of :data:`rtl.formats.VectorBeat`, or :data:`rtl.formats.SizedBeat` if ``sized``.
+    local: stream of :data:`rtl.formats.VectorBeat`.
+    remote: stream as ``i``.
     node: number of this node.
     idle: inactive until an input changes.
     """
@@ -29,24 +32,26 @@ class VectorRouter(wiring.Component):
     }
     RATE = "1 beat per cycle"
 
-    def __init__(self):
+    def __init__(self, *, sized: bool = False):
+        self._beat = SizedBeat if sized else VectorBeat
         super().__init__({
-            "i": In(stream.Signature(VectorBeat)),
+            "i": In(stream.Signature(self._beat)),
             "local": Out(stream.Signature(VectorBeat)),
-            "remote": Out(stream.Signature(VectorBeat)),
+            "remote": Out(stream.Signature(self._beat)),
             "node": In(NODE_BITS), "idle": Out(1),
         })
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.head = head = SkidBuffer(VectorBeat)
+        m.submodules.head = head = SkidBuffer(self._beat)
         m.submodules.local_buffer = local = SkidBuffer(VectorBeat)
-        m.submodules.remote_buffer = remote = SkidBuffer(VectorBeat)
+        m.submodules.remote_buffer = remote = SkidBuffer(self._beat)
         wiring.connect(m, wiring.flipped(self.i), head.i)
         wiring.connect(m, local.o, wiring.flipped(self.local))
         wiring.connect(m, remote.o, wiring.flipped(self.remote))
         for way in (local, remote):
-            m.d.comb += way.i.payload.eq(head.o.payload)
+            m.d.comb += [way.i.payload[name].eq(head.o.payload[name])
+                         for name in way.i.payload.shape().members]
         with m.If(head.o.payload.tag.node == self.node):
             m.d.comb += [local.i.valid.eq(head.o.valid), head.o.ready.eq(local.i.ready)]
         with m.Else():

@@ -8,6 +8,7 @@ from rtl.bags import BagUnpacker, RowBounds, SegmentStore
 from rtl.bags.layouts import Segment
 from rtl.config import NicConfig
 from rtl.formats import (
+    BEAT_INDEX_BITS,
     CREDIT_BITS,
     NODE_BITS,
     STEP_BITS,
@@ -42,14 +43,15 @@ def slot_layout(bags: bool, positions: int = 0) -> data.StructLayout:
 
     With ``bags``, bag: the slot is a bag that pools at its owner. Its ``kind`` is KEY_END,
     ``key.table`` its table; bits 0 to 15 of ``key.row`` are its number of keys. mean: mean bit of
-    the slot's table.
+    the slot's table. final_beat: number of the last beat of the table's vectors.
 
     positions: see :func:`rtl.formats.repeat_fields`.
     """
     return data.StructLayout({
         "key": Key, "kind": 2, "owner": NODE_BITS, "mine": 1, "sample": 32, "step": STEP_BITS,
         "ends": 1, "last": 1,
-    } | ({"bag": 1, "mean": 1} if bags else {}) | repeat_fields(positions))
+    } | ({"bag": 1, "mean": 1, "final_beat": BEAT_INDEX_BITS} if bags else {})
+        | repeat_fields(positions))
 
 
 Slot = slot_layout(False)
@@ -60,7 +62,8 @@ class QueryChecker(Gateable, wiring.Component):
 
     The first fault of a sample determines its status:
 
-    - TABLE: the table of a key has no valid descriptor, or its owner is outside the cluster;
+    - TABLE: the table of a key has no valid descriptor, or its owner is outside the cluster, or
+      the vectors of a table that pools at its owner are longer than ``vector_beats``;
     - KIND: the table of a key is split by columns;
     - ROW: the row of a key is beyond its table;
     - SAMPLE_SIZE: the sample has 0 slots, more than ``config.sample_slots``, or, if it ends a
@@ -93,6 +96,7 @@ class QueryChecker(Gateable, wiring.Component):
     errors: stream of :data:`rtl.formats.ErrorRecord`.
     consumed: beats consumed, modulo 2^16: the credit of the host.
     node, nodes: number of this node, and of all nodes.
+    vector_beats (with bags): beats of the vector of a key; may change while idle.
     training, open_step: steps are separated, and the open step; see :class:`rtl.query.Dispatcher`.
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
         :class:`rtl.keys.owner_split.OwnerSplit`.
@@ -120,7 +124,8 @@ class QueryChecker(Gateable, wiring.Component):
             **DESCRIPTOR_WRITES, "write_ready": Out(1),
             "counters": Out(CounterLayout(*_COUNTERS, *("bags", "bag_keys") * self._bags)),
             "idle": Out(1),
-            **({"segments": Out(stream.Signature(Segment))} if self._bags else {}),
+            **({"segments": Out(stream.Signature(Segment)),
+                "vector_beats": In(5, init=config.vector_beats)} if self._bags else {}),
         })
 
     def elaborate(self, platform) -> Module:

@@ -211,9 +211,9 @@ class Dispatcher(wiring.Component):
         m.d.comb += [
             bags.i.valid.eq(go & to_bags), start.destination.eq(slot.owner),
             start.step.eq(slot.step), start.landing.eq(self.next_landing),
-            start.own.eq(slot.mine),
+            start.own.eq(slot.mine), start.final_beat.eq(slot.final_beat),
         ]
-        m.d.comb += self.reserve.payload.mean.eq(slot.mean)
+        m.d.comb += [self.reserve.payload[name].eq(slot[name]) for name in ("mean", "final_beat")]
         with m.If(to_bags):
             m.d.comb += self.reserve.payload.keys.eq(slot.key.row[:BagHead["keys"].width])
         count(m, self.counters, bags=bags.i.valid, stall_bags=head.valid & to_bags & ~bags.i.ready)

@@ -177,7 +177,8 @@ def judge(m: Module, i, flags, o, errors, node,
     m.d.comb += [rejected.eq(go & fault & named),
                  stray.eq(go & ~cut & ~is_head & ~open_)]
     if store is not None:
-        m.d.comb += [o.payload.item.bag.eq(flags.bag), o.payload.item.mean.eq(i.payload.mean)]
+        m.d.comb += [o.payload.item.bag.eq(flags.bag), o.payload.item.mean.eq(i.payload.mean),
+                     o.payload.item.final_beat.eq(i.payload.final_beat)]
         with m.If(flags.bag):
             m.d.comb += o.payload.item.key.row.eq(record.row[:QueryBag["keys"].width])
         stray &= flags.slot

@@ -12,8 +12,8 @@ from rtl.formats import (
     Opcode,
     PeerBeat,
     RecordBeat,
+    SizedBeat,
     TaggedBeat,
-    VectorBeat,
 )
 from rtl.keys.owner_split import DESCRIPTOR_WRITES
 from rtl.query import BagRepeats, Dispatcher, QueryChecker
@@ -92,7 +92,7 @@ class RequesterPath(_BagPath):
             m.d.sync += place.eq(place + 1)
         m.d.comb += [
             dispatcher.reserve.ready.eq(1), dispatcher.next_landing.eq(place),
-            landing.asked.eq(sender.asked), landing.vector_beats.eq(1),
+            landing.asked.eq(sender.asked),
             check.errors.ready.eq(1), self.consumed.eq(check.consumed),
         ]
         return m
@@ -110,7 +110,7 @@ class OwnerPath(_BagPath):
             config, BagPackager(1, config.net_payload_beats, Opcode.BAG_LISTS, False, buffers=4,
                                 most_bags=True),
             i=In(stream.Signature(BagBeat)), vectors=In(stream.Signature(TaggedBeat)),
-            o=Out(stream.Signature(VectorBeat)))
+            o=Out(stream.Signature(SizedBeat)))
 
     def elaborate(self, platform) -> Module:
         check, places = BagCheck(self._config), OwnerPlaces(self._config)
@@ -120,5 +120,5 @@ class OwnerPath(_BagPath):
                 (places.o, self._packager.i), (wiring.flipped(self.vectors), places.vectors),
                 (places.answers, wiring.flipped(self.o))):
             wiring.connect(m, source, sink)
-        m.d.comb += [places.vector_beats.eq(1), self._packager.batch.eq(_BATCH)]
+        m.d.comb += self._packager.batch.eq(_BATCH)
         return m

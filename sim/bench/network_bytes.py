@@ -135,7 +135,7 @@ def _least(cluster: Run, options: RunOptions, plan: ShardPlan, choose: bool = Fa
     runtime = cluster.simulation.runtime
     foreign = ForeignBags(plan, rechunk(source.chunks(), workload.mini_batch),
                           found_repeats(workload, config, runtime))
-    wire = wire_of(config, cluster.model.width)
+    wire = wire_of(config, cluster.model.width, plan.beats)
     cache = remote_cache_of(config, runtime)
     pools = [table.pool for table in plan.tables]
     if choose:

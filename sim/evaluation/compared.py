@@ -144,12 +144,13 @@ class Request:
         return found
 
     def notes(self, points: Sequence[Point]) -> list[str]:
-        """Return a note on each option that only systems without NICs have."""
-        some = [name for name, point in zip(self.systems, points) if not point.kind.has_nics]
+        """Return a note on the format of values between nodes, if some systems do not have it."""
+        some = [name for name, point in zip(self.systems, points)
+                if self.wire in point.kind.wires(point)]
         if self.wire == "float32" or len(some) == len(points):
             return []
         return [f"{self.wire} between nodes is available to {', '.join(some) or 'no system'} only: "
-                "NICs send float32"]
+                "other systems send float32"]
 
 
 def hashes_of(cluster: ClusterFile) -> dict[str, str]:
@@ -164,17 +165,23 @@ def formed_best(name: str, point: Point, memory: int | None = None,
     """Return a system with its fastest placement and the faster way to form mini-batches.
 
     The paper's full system uses the graph algorithm only where its threads, and the whole system,
-    are faster than in file order. A user who adds ``ga`` to a system always gets the algorithm.
+    are faster than in file order. Other placements are tried only if the algorithm is faster with
+    the one of file order. A user who adds ``ga`` to a system always gets the algorithm.
     The parameters are those of :func:`sim.evaluation.placing.placed`, and ``name`` of the system.
     """
     if name.lower() != FULL or point.workload.batching == "file":
         return placed(point, memory, runs)
-    plain = placed(point.changed(batching="file", window=None), memory, runs)
-    if plain.built is None or replace(plain.site, point=point).forming.interval_us >= \
-            plain.interval_us:
-        return plain
-    return min(plain, placed(point, memory, runs, plain.interval_us),
-               key=lambda each: each.interval_us)
+    best = placed(point.changed(batching="file", window=None), memory, runs)
+    if best.built is None or replace(best.site, point=point).forming.interval_us >= \
+            best.interval_us:
+        return best
+    # Equal if the point gives the placement.
+    for each in dict.fromkeys((point.changed(placement=best.point.cluster.placement), point)):
+        formed = placed(each, memory, runs, best.interval_us)
+        if formed.interval_us >= best.interval_us:
+            break
+        best = formed
+    return best
 
 
 def row_of(name: str, point: Point, memory: int, runs: Store | None = None) -> dict:
@@ -223,9 +230,9 @@ def _tables(own: Placed) -> dict:
         return {}
     copied = getattr(tuning, "copied_rows", 0)
     trace, once = own.site.nic_trace, getattr(tuning, "bags_once", False)
-    update = getattr(tuning, "update", UPDATES[0])
-    owner = owner_tables(point, trace, getattr(tuning, "pool", POOLS[0]), copied, once, update)
-    tables, busiest = tables_of(point, trace, owner, copied, once, update)
+    more = once, getattr(tuning, "update", UPDATES[0]), getattr(tuning, "wire", "float32")
+    owner = owner_tables(point, trace, getattr(tuning, "pool", POOLS[0]), copied, *more)
+    tables, busiest = tables_of(point, trace, owner, copied, *more)
     many = point.workload.samples / trace.mini_batch
     rate = own.site.devices.network.bandwidth_gbit_s / 8 * 1e3
     return {"tables": tables, "busiest": busiest | {"us": many * busiest["bytes"] / rate}}

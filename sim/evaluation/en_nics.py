@@ -8,9 +8,10 @@ from host.timing.clock import cycles_of_us
 from host.timing.network import IP_BYTES, MTUS
 from rtl.formats import BEAT_BYTES
 from sim.evaluation.fields import Fields, SmartNicOptions
-from sim.evaluation.nic import NicPart, Nics, nic_part
+from sim.evaluation.nic import NicPart, nic_part
+from sim.evaluation.nic_options import Nics
 from sim.evaluation.pooling import owner_tables
-from sim.evaluation.search import Site
+from sim.evaluation.site import Site
 from sim.evaluation.system import PARTS
 from sim.evaluation.trace import Trace, model_without, plan_of, without_small
 from sim.job.row_places import check_bar
@@ -61,7 +62,8 @@ def nic_point(point: Fields, devices: Devices, tuning: EnTuning,
         persistent_gather=tuning.ring, pace_us=tuning.pace_us, owner_tables=owner,
         update=tuning.update, own_bags="gpu" if reads_own(point, tuning) else "nic",
         repeats="neighbours" if tuning.bags_once else "send")), Nics(
-            frozenset(parts), SIZES.get(point.workload.preset, ()) if tuning.sizes else ())
+            frozenset(parts), SIZES.get(point.workload.preset, ()) if tuning.sizes else (),
+            wire=tuning.wire)
 
 
 def reads_own(point: Fields, tuning: EnTuning) -> bool:
@@ -87,7 +89,7 @@ def check_seen(site: Site, tuning: EnTuning) -> None:
 def owner_pooled(site: Site, tuning: EnTuning) -> tuple[int, ...]:
     """Return the tables of EN that pool at their owner, numbered without copied tables."""
     return owner_tables(site.point, site.nic_trace, tuning.pool, tuning.copied_rows,
-                        tuning.bags_once, tuning.update)
+                        tuning.bags_once, tuning.update, tuning.wire)
 
 
 def nics_of(site: Site, tuning: EnTuning) -> tuple[Fields, Nics, Trace, Devices]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from math import ceil
 
 from host.systems import (
@@ -22,17 +22,21 @@ from host.systems.nic_times import NicTimes
 from host.timing.network import MTUS
 from host.wire.indices import MOST_INDICES, pooled_instead
 from rtl.config import NicConfig
+from sim.evaluation.built import Built, Choice, cost_of, fastest, lowest
 from sim.evaluation.en_nics import check_seen, en_nic, nic_devices, nic_point, nics_of, reads_own
 from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.least import deliveries, least_times, link_bounds, with_phases
 from sim.evaluation.nic import NicPart, busy_times
 from sim.evaluation.pooling import owner_tables, pooled_in_words, slots_of, why_not_weighted
-from sim.evaluation.search import GAIN, Built, Choice, Search, Site, cost_of, fastest, lowest, sums
+from sim.evaluation.search import GAIN, Search, sums
+from sim.evaluation.site import Site
 from sim.evaluation.system import nics_interact
 from sim.evaluation.trace import copied_all, tally_of
 from sim.job.row_places import BarError
 
 __all__ = ["EnSearch"]
+
+_Cost = Callable[[Choice], tuple[float, float]]
 
 OFTEN = 0.5
 """Least share of lookups in repeated bags at which EN considers to send repeated bags once. The
@@ -48,25 +52,25 @@ class EnSearch(Search):
     tables; ``ValueError`` if the point requires it and they do not.
 
     Parameters: ``site``, ``all_reduce``; ``given``, NICs for every option, None to run the NICs of
-    each option.
+    each option; ``start``, option of another site at which the search begins.
     """
 
     kind = EnTuning
     changes = 1
 
-    def __init__(self, site: Site, all_reduce: bool, given: NicPart | None = None):
+    def __init__(self, site: Site, all_reduce: bool, given: NicPart | None = None,
+                 start: EnTuning | None = None):
         super().__init__(site, all_reduce)
+        self._start = start
         self._run = cache(lambda tuning: self._nic(tuning, self._enough_us(tuning))
                           if given is None else given)
         self._measured = given is None and not site.training
         self._busy = cache(lambda tuning: busy_times(*nics_of(site, tuning), site.runs,
                                                      self._enough_us(tuning)))
         self._paced = cache(self._paced_of)
-        self._delivered = cache(lambda rows, owner, once, own: deliveries(
-            site.point, site.trace, rows, owner, once, own))
-        self._owner = cache(lambda pool, rows, once, update: owner_tables(
-            site.point, site.nic_trace, pool, rows, once, update))
-        self._link_us = cache(lambda owner, rows, once: link_bounds(site, owner, rows, once))
+        self._delivered = cache(partial(deliveries, site.point, site.trace))
+        self._owner = cache(partial(owner_tables, site.point, site.nic_trace))
+        self._link_us = cache(partial(link_bounds, site))
         self._every: list[EnTuning] = []
         self._of_nics: dict[EnTuning, list[EnTuning]] = {}
 
@@ -113,13 +117,15 @@ class EnSearch(Search):
 
     def _pools(self, pool: str) -> tuple[int, ...]:
         """Return the tables that pool at their owner if GPUs copy no table."""
-        site, sent = self.site, (False, True)[:1 + self._often()]
+        site, wire = self.site, self.fixed.get("wire", "float32")
         return tuple(sorted(set().union(*(
-            owner_tables(site.point, site.nic_trace, pool, once=once) for once in sent))))
+            owner_tables(site.point, site.nic_trace, pool, once=once, wire=wire)
+            for once in (False, True)[:1 + self._often()]))))
 
     def _tables(self, option: EnTuning) -> tuple[int, ...]:
         """Return the tables of an option that pool at their owner."""
-        return self._owner(option.pool, option.copied_rows, option.bags_once, option.update)
+        return self._owner(option.pool, option.copied_rows, option.bags_once, option.update,
+                           option.wire)
 
     def options(self) -> Sequence[EnTuning]:
         """Return the options that EN may choose from at this site."""
@@ -130,7 +136,7 @@ class EnSearch(Search):
             found = [each for each in every(EnTuning(**self.fixed), self.variants, site.training)
                      if "pace_us" in self.fixed or (not 0 < each.pace_us <= call and (
                          each.pace_us not in BAG_PACES or each.pool != POOLS[0]))]
-            found = [each for each in found if self._fits(each)] or found
+            found = [each for each in found if self.fits(each)] or found
             found = [each for each in found if self.why_not_weighted(each) is None] or found
             found = [each for each in found if self._reads(each)] or found
             if not any(map(self._sees, found)):
@@ -140,7 +146,11 @@ class EnSearch(Search):
 
     def seeds(self) -> Sequence[EnTuning]:
         """Return, for each way to read rows, place of pooling and of updates, and number of
-        threads, the option with the least lower bound, which requires no run of NICs."""
+        threads, the option with the least lower bound, which requires no run of NICs; or the
+        option that is most like the given start."""
+        if self._start is not None:
+            start = vars(self._start).items()
+            return [min(self.options(), key=lambda each: len(vars(each).items() - start))]
         flights, found = self.site.point.flights, {}
         for each in self.options():
             found.setdefault((each.ring, each.reads, each.pool, each.update, each.threads),
@@ -151,9 +161,9 @@ class EnSearch(Search):
     def near(self, option: EnTuning, changes: int = 1) -> Sequence[EnTuning]:
         """Return the option, and options that differ from it in one alternative, or by the next set
         of copied tables, or by one of the next two paces."""
-        rows, paces = (sorted({getattr(each, name) for each in self.options()})
-                       for name in ("copied_rows", "pace_us"))
         allowed = set(self.options())
+        rows, paces = (sorted({getattr(each, name) for each in allowed})
+                       for name in ("copied_rows", "pace_us"))
         return [each for each in super().near(option, changes) if each in allowed and abs(
             rows.index(each.copied_rows) - rows.index(option.copied_rows)) <= 1 and abs(
                 paces.index(each.pace_us) - paces.index(option.pace_us)) <= 2]
@@ -167,7 +177,7 @@ class EnSearch(Search):
         return self._ways(option, self._least_times(option), few=True)
 
     @property
-    def costs(self) -> tuple[Callable[[Choice], tuple[float, float]], ...]:
+    def costs(self) -> tuple[_Cost, ...]:
         """The lower bounds of a choice's cost, and the cost. The last bound has the intervals of
         NICs, but not yet their latencies: the latter take further runs. The bounds of systems whose
         NICs run are longer by the gain below which they do not."""
@@ -189,16 +199,16 @@ class EnSearch(Search):
         share = ceil(self.site.trace.mini_batch / self.site.point.cluster.endpoints)
         return [least_times(self.site.trace.model, option, of, share, us)
                 for of, us in zip(self._delivery(option), self._link_us(
-                    self._tables(option), option.copied_rows, option.bags_once))]
+                    self._tables(option), option.copied_rows, option.bags_once, option.wire))]
 
     def in_words(self, option: EnTuning) -> tuple[str, ...]:
         """Return the chosen options in words, the tables that pool at their owner, and why unique
         delivery is impossible."""
         most = max(of.most("slots") for of in self._delivery(replace(option, pool=POOLS[0])))
         owner = self._tables(option)
-        return (*super().in_words(option), *pooled_in_words(owner, self.site.trace.model.tables),
-                *[f"updated by the {option.update.upper()}s of the owners"] * (
-                    bool(owner) and self.site.training),
+        return (*super().in_words(option), *pooled_in_words(
+                    owner, self.site.trace.model.tables,
+                    option.update if self.site.training else None),
                 *([pooled_instead(most)] if most > MOST_INDICES else ()))
 
     def whole(self, choice: Choice) -> Built:
@@ -206,8 +216,7 @@ class EnSearch(Search):
         return super().whole(replace(choice, flights=self.site.point.flights))
 
     def best(self) -> Built:
-        """Return EN with its best options. Patient and longer packets are tried with these alone,
-        which takes a run of NICs more for each."""
+        """Return EN with its best options, with which patient and longer packets are tried last."""
         found, point = super().best(), self.site.point
         if self.site.training or point.cluster.all_nics == 1:
             return found
@@ -231,7 +240,7 @@ class EnSearch(Search):
                 nic_devices(site.devices, tuning), site.work, part)
         return part
 
-    def _fits(self, tuning: EnTuning) -> bool:
+    def fits(self, tuning: EnTuning) -> bool:
         """Return whether NICs hold every sample and can deliver: an index for each slot, or the
         vectors of a result.
 
@@ -285,8 +294,7 @@ def _nics(tuning: EnTuning) -> EnTuning:
     return replace(tuning, **vars(HostTuning()))
 
 
-def _longer(bound: Callable[[Choice], tuple[float, float]]
-            ) -> Callable[[Choice], tuple[float, float]]:
+def _longer(bound: _Cost) -> _Cost:
     def found(choice: Choice) -> tuple[float, float]:
         us, alone = bound(choice)
         return GAIN * us, alone

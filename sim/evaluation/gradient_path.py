@@ -6,7 +6,8 @@ from host.batching import REPEATS
 from host.systems import UPDATES, Devices, workload_of
 from rtl.config import preset
 from sim.evaluation.fields import Fields
-from sim.evaluation.nic import NicPart, Nics, cache_rows, options_of, serving, updates_of
+from sim.evaluation.nic import NicPart, updates_of
+from sim.evaluation.nic_options import Nics, cache_rows, options_of, serving
 from sim.evaluation.trace import Trace, plan_of, tally_of
 from sim.evaluation.workloads import Workloads, bag_traffic, gradient_traffic, reductions
 from sim.job.settings import apply_settings

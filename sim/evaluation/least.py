@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from host.dlrm.formats import in_lanes
 from host.model import Model
 from host.once import once
 from host.systems import Delivery, EnTuning, delivery_of
@@ -13,8 +14,8 @@ from host.timing.clock import CYCLE_NS
 from rtl.config import LANES
 from rtl.formats import DescriptorKind
 from sim.evaluation.fields import Fields
-from sim.evaluation.pooling import least_vectors
-from sim.evaluation.search import Site
+from sim.evaluation.pooling import least_bytes
+from sim.evaluation.site import Site
 from sim.evaluation.trace import Trace, plan_of, tally_of
 
 __all__ = ["deliveries", "least_times", "link_bounds", "with_phases"]
@@ -52,6 +53,7 @@ def least_times(model: Model, tuning: EnTuning, of: Delivery, samples: int,
     samples: samples of a share. link_us: microseconds of the busiest network link, see
     :func:`link_bounds`.
     """
+    model = in_lanes(model, tuning.wire)
     moved = of.most("vectors" if tuning.deliver == "unique" else "slots")
     us = max(of.most("slots", "segments"), moved * max(1, model.width // LANES)) * CYCLE_NS / 1e3
     us = max(us, link_us)
@@ -67,13 +69,12 @@ def with_phases(busy: Sequence[NicTimes], least: Sequence[NicTimes]) -> list[Nic
 
 
 def link_bounds(site: Site, owner: tuple[int, ...], copied_rows: int = 0,
-                once: bool = False) -> list[float]:
+                once: bool = False, wire: str = "float32") -> list[float]:
     """Return a lower bound of the busiest network link's time for each measured mini-batch, in
     microseconds; 0 where a NIC serves several GPUs. ``owner``: tables that pool at their owner.
-    ``once``: whether repeated bags are not sent."""
+    ``once``: whether repeated bags are not sent. ``wire``: format of vectors."""
     if site.point.cluster.gpus_per_nic > 1:
         return [0.0] * len(site.trace.measured)
-    size, rate = 4 * site.trace.model.width, site.devices.network.bandwidth_gbit_s / 8 * 1e3
-    return [size / rate * least_vectors(site.point, site.trace, number, owner, copied_rows,
-                                        once)
+    rate = site.devices.network.bandwidth_gbit_s / 8 * 1e3
+    return [least_bytes(site.point, site.trace, number, owner, copied_rows, once, wire) / rate
             for number in range(len(site.trace.measured))]

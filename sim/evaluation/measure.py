@@ -7,10 +7,11 @@ import numpy as np
 
 from host.systems import PHASES, Step, breakdown, in_graphs, schedule
 from host.systems import busy_us as busy_of
+from sim.evaluation.built import Built
 from sim.evaluation.fields import Options
 from sim.evaluation.nic import NicPart, updates_of
 from sim.evaluation.point import Point, Task
-from sim.evaluation.search import Built, Site
+from sim.evaluation.site import Site
 from sim.evaluation.store import Store
 from sim.evaluation.system import System
 from sim.evaluation.trace import Trace, arrivals_of
@@ -222,7 +223,7 @@ def alone(steps: Sequence[Step], forming_us: float = 0.0) -> tuple[float, dict[s
 def busy_us(steps: Sequence[Step], per_graph: int = 1) -> dict[str, float]:
     """Return the mean time that each resource of the busiest node serves a step. A stage that uses
     a share of a resource counts with that share. ``per_graph``: see
-    :func:`sim.evaluation.search.interval_us`."""
+    :func:`sim.evaluation.built.interval_us`."""
     graphs = in_graphs(steps, per_graph)
     busy = {str(name): us for name, us in busy_of(graphs).items()}
     return {name: us / (len(graphs) * per_graph) for name, us in sorted(busy.items())}

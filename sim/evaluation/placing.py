@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf
 
 from host.placement.deal import PLACEMENTS
 from host.placement.shard import Placement, ShardPlan
@@ -10,13 +10,14 @@ from host.systems import POOLS, UPDATES, Workload
 from host.systems.tables import vector_bytes
 from host.timing.clock import CYCLE_NS
 from host.timing.cluster import row_bytes
-from rtl.config import LANES
-from rtl.formats import DescriptorKind
+from rtl.formats import BEAT_BYTES, DescriptorKind
+from sim.evaluation.built import Built
 from sim.evaluation.measure import busy_us
 from sim.evaluation.nic import NicPart
 from sim.evaluation.point import Point
 from sim.evaluation.pooling import owner_tables, tables_of
-from sim.evaluation.search import CLOSE, Built, Site
+from sim.evaluation.search import CLOSE
+from sim.evaluation.site import Site
 from sim.evaluation.store import Store
 from sim.evaluation.trace import Trace, plan_of, without_small
 from sim.evaluation.workloads import workloads
@@ -53,14 +54,16 @@ class Placed:
     why: str | None = None
 
     @classmethod
-    def of(cls, point: Point, site: Site, memory: int | None, below: float = inf) -> "Placed":
+    def of(cls, point: Point, site: Site, memory: int | None, below: float = inf,
+           near: Built | None = None) -> "Placed":
         """Return the system at a site; ``memory``: bytes of a GPU, None for no limit; ``below``:
-        interval from which on the system is too slow."""
+        interval from which on the system is too slow; ``near``: the system under another
+        placement."""
         if why := point.kind.why_not_placed(site):
             return cls(point, site, why=why)
         if below < inf and not point.kind.reaches(site, below):
             return cls(point, site)
-        built, nic = point.kind.at(site)
+        built, nic = point.kind.at(site, near=near)
         held = held_bytes(site, built)
         return cls(point, site, built, nic, held, _too_large(site.trace, held, memory))
 
@@ -95,6 +98,20 @@ def placements(point: Point, trace: Trace, memory: int | None = None) -> list[st
 
 def placed(point: Point, memory: int | None = None, runs: Store | None = None,
            below: float = inf) -> Placed:
+    """Return a system with its best options and placement: the fastest of the points that it
+    searches apart, see :meth:`sim.evaluation.system.System.apart`, each with :func:`_placed`.
+
+    Parameters: ``point``; ``memory``, bytes of a GPU, None for no limit; ``runs``, store of NIC
+    runs; ``below``, interval from which on the system is too slow.
+    """
+    found: list[Placed] = []
+    for each in point.kind.apart(point):
+        found.append(_placed(each, memory, runs, below))
+        below = min(below, found[-1].interval_us)
+    return min(found, key=lambda each: round(each.interval_us, 6))
+
+
+def _placed(point: Point, memory: int | None, runs: Store | None, below: float) -> Placed:
     """Return a system with its best options and, unless its point gives a placement, its fastest
     placement.
 
@@ -102,10 +119,8 @@ def placed(point: Point, memory: int | None = None, runs: Store | None = None,
     with each placement that is not much slower at similar options, see
     :meth:`sim.evaluation.search.Search.beside_us`. NICs run with one further placement at most, the
     best by :func:`nic_us`, and only if the host thread is not the bottleneck. Where tables pool at
-    their owner, it runs also if the counts are about equal.
-
-    Parameters: ``point``; ``memory``, bytes of a GPU, None for no limit; ``runs``, store of NIC
-    runs; ``below``, interval from which on the system is too slow.
+    their owner, it runs also if the counts are about equal. The parameters are those of
+    :func:`placed`.
 
     Raises ``ValueError`` if the system cannot be measured for any reason other than a limit.
     """
@@ -116,9 +131,10 @@ def placed(point: Point, memory: int | None = None, runs: Store | None = None,
     while left and (not found or found[-1].why):
         found.append(Placed.of(*left.pop(0), memory, below))
     if left and found[-1].built is not None:
-        promising = _promising(found[-1].site, found[-1].built, [site for _, site in left])
-        below = found[-1].interval_us
-        found += [Placed.of(each, site, memory, below) for each, site in left if site in promising]
+        first, below = found[-1].built, found[-1].interval_us
+        promising = _promising(found[-1].site, first, [site for _, site in left])
+        found += [Placed.of(each, site, memory, below, first)
+                  for each, site in left if site in promising]
     return min(found, key=lambda each: round(each.interval_us, 6))
 
 
@@ -142,7 +158,7 @@ def held_bytes(site: Site, built: Built) -> list[int]:
 
 
 def nic_us(site: Site, copied_rows: int = 0, pool: str = POOLS[0], once: bool = False,
-           update: str = UPDATES[0]) -> float:
+           update: str = UPDATES[0], wire: str = "float32") -> float:
     """Return the time that NICs need for a mini-batch, from counts: that of the busiest link,
     NIC or PCIe link. It judges placements before NICs run.
 
@@ -151,21 +167,23 @@ def nic_us(site: Site, copied_rows: int = 0, pool: str = POOLS[0], once: bool = 
 
     ``copied_rows``: NICs do not serve tables of at most this many rows. ``pool``, ``update``: of
     `host.systems.POOLS` and `host.systems.UPDATES`. ``once``: whether repeated bags are not sent.
+    ``wire``: format of vectors between nodes.
     """
-    if owner := owner_tables(site.point, site.nic_trace, pool, copied_rows, once, update):
-        _, busiest = tables_of(site.point, site.nic_trace, owner, copied_rows, once, update)
+    more = once, update, wire
+    if owner := owner_tables(site.point, site.nic_trace, pool, copied_rows, *more):
+        _, busiest = tables_of(site.point, site.nic_trace, owner, copied_rows, *more)
         return busiest["bytes"] / (site.devices.network.bandwidth_gbit_s / 8 * 1e3)
     trace = without_small(site.trace, copied_rows)
     work = workloads(trace, plan_of(site.point, trace))
-    return max(_nic_us(site, work.one_copied(0, number)) for number in work.extremes)
+    return max(_nic_us(site, work.one_copied(0, number), wire) for number in work.extremes)
 
 
-def _nic_us(site: Site, w: Workload) -> float:
-    devices, size = site.devices, vector_bytes(w)
+def _nic_us(site: Site, w: Workload, wire: str) -> float:
+    devices, size = site.devices, vector_bytes(w, wire)
     count, each = site.point.cluster.all_nics, site.point.cluster.gpus_per_nic
     asked = w.requested.reshape(count, each, count, each).sum(axis=(1, 3))
     rows = w.unique.reshape(count, each).sum(axis=1)
-    beats = max(1, w.model.width // LANES)
+    beats = ceil(size / BEAT_BYTES)
     return max(float(devices.nic_links.link_us(size * asked.T).max()),
                float(asked.sum(axis=0).max()) * beats * CYCLE_NS / 1e3,
                float(rows.max()) * size / (devices.pcie.bandwidth_gb_s * 1e3))
@@ -178,7 +196,8 @@ def _promising(site: Site, built: Built, others: Sequence[Site]) -> list[Site]:
         if busy_us(built.steps, built.per_graph).get("cpu", 0.0) >= _SHORTER * built.interval_us:
             return []
         chosen = tuple(getattr(built.tuning, name, value) for name, value in (
-            ("copied_rows", 0), ("pool", POOLS[0]), ("bags_once", False), ("update", UPDATES[0])))
+            ("copied_rows", 0), ("pool", POOLS[0]), ("bags_once", False), ("update", UPDATES[0]),
+            ("wire", "float32")))
         copied = chosen[0] or None
         own = plan_of(site.point, site.nic_trace, copied)
         others = [each for each in others

@@ -4,19 +4,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from host.dlrm.formats import in_lanes
+from host.model import Model
 from host.once import once
-from host.placement.pooling import ForeignBags, PoolBytes, choose_pools, pool_obstacles
+from host.placement.pooling import ForeignBags, PoolBytes, Wire, choose_pools, pool_obstacles
 from host.placement.shard import ShardPlan
 from host.systems import POOLS, UPDATES
 from rtl.config import NicConfig, preset
-from rtl.formats import DescriptorKind, PoolPlace
+from rtl.formats import TAG_BITS, DescriptorKind, PoolPlace
 from sim.evaluation.fields import Fields
 from sim.evaluation.trace import Trace, plan_of, tally_of, without_small
 from sim.job.pools import segments_of_samples, slots_with, wire_of
 from sim.job.settings import apply_settings
 from sim.nic_cpp.config import WideConfig
 
-__all__ = ["least_vectors", "owner_tables", "pooled_in_words", "segments_of", "slots_of",
+__all__ = ["least_bytes", "owner_tables", "pooled_in_words", "segments_of", "slots_of",
            "tables_of", "why_not_weighted"]
 
 
@@ -50,18 +52,20 @@ def _foreign(trace: Trace, plan: ShardPlan, nic: _Nic, once: bool) -> ForeignBag
 
 
 @once
-def _chosen(trace: Trace, plan: ShardPlan, nic: _Nic, pool: str, once: bool) -> tuple[int, ...]:
+def _chosen(trace: Trace, plan: ShardPlan, nic: _Nic, pool: str, once: bool,
+            wire: str) -> tuple[int, ...]:
     foreign = _foreign(trace, plan, nic, once)
     obstacles = pool_obstacles(plan, nic.config, foreign.longest.tolist())
     if pool == "owner":
         return tuple(table for table, why in enumerate(obstacles) if why is None)
-    pools = choose_pools(foreign, wire_of(nic.config, trace.model.width), obstacles, nic.sets,
+    pools = choose_pools(foreign, _wire_of(nic.config, trace.model, wire), obstacles, nic.sets,
                          nic.config.remote_cache_ways, plan.weighted)
     return tuple(table for table, place in enumerate(pools) if place == PoolPlace.OWNER)
 
 
 def owner_tables(point: Fields, trace: Trace, pool: str, copied_rows: int = 0,
-                 once: bool = False, update: str = UPDATES[0]) -> tuple[int, ...]:
+                 once: bool = False, update: str = UPDATES[0],
+                 wire: str = "float32") -> tuple[int, ...]:
     """Return the tables that pool at their owner, numbered without copied tables. Tables with
     weights are among them if they can be, unless all tables pool at the requester.
 
@@ -74,11 +78,12 @@ def owner_tables(point: Fields, trace: Trace, pool: str, copied_rows: int = 0,
     copied_rows: tables of at most this many rows are copied to every GPU.
     once: whether repeated bags are not sent.
     update: place that updates their rows in training, one of `host.systems.UPDATES`.
+    wire: format of vectors between nodes, one of `host.systems.WIRES`.
     """
     if pool == POOLS[0] or point.cluster.endpoints == 1 or point.cluster.gpus_per_nic > 1:
         return ()
     left = without_small(trace, copied_rows) if copied_rows else trace
-    return _chosen(left, plan_of(point, left), _Nic.of(point, update), pool, once)
+    return _chosen(left, plan_of(point, left), _Nic.of(point, update), pool, once, wire)
 
 
 def why_not_weighted(trace: Trace, owner: tuple[int, ...], copied_rows: int = 0) -> str | None:
@@ -94,13 +99,18 @@ def why_not_weighted(trace: Trace, owner: tuple[int, ...], copied_rows: int = 0)
             f"owner, or GPUs must pool (deliver=unique)")
 
 
-def pooled_in_words(owner: tuple[int, ...], tables: int) -> tuple[str, ...]:
-    """Return a note on the tables ``owner`` of a number of tables; empty without any."""
-    return (f"{len(owner)} of {tables} tables pool at the owner",) if owner else ()
+def pooled_in_words(owner: tuple[int, ...], tables: int,
+                    update: str | None = None) -> tuple[str, ...]:
+    """Return notes on the tables ``owner`` of a number of tables, and on the place that updates
+    them in training; empty without any."""
+    return (f"{len(owner)} of {tables} tables pool at the owner",
+            *([f"updated by the {update.upper()}s of the owners"] if update else [])
+            ) if owner else ()
 
 
 def tables_of(point: Fields, trace: Trace, owner: tuple[int, ...], copied_rows: int = 0,
-              once: bool = False, update: str = UPDATES[0]) -> tuple[list[dict], dict]:
+              once: bool = False, update: str = UPDATES[0],
+              wire: str = "float32") -> tuple[list[dict], dict]:
     """Return the traffic of each table, and of the busiest direction of the busiest node.
 
     Parameters
@@ -123,8 +133,8 @@ def tables_of(point: Fields, trace: Trace, owner: tuple[int, ...], copied_rows: 
     names = (*_TABLE, *_GRADIENTS * nic.gradients)
     pools = plan.with_owner_tables(owner)
     traffic = foreign.bytes_of(
-        wire_of(nic.config, left.model.width), [table.pool for table in pools.tables], nic.sets,
-        nic.config.remote_cache_ways)
+        _wire_of(nic.config, left.model, wire), [table.pool for table in pools.tables],
+        nic.sets, nic.config.remote_cache_ways)
     found, number = [], iter(range(len(plan.tables)))
     for table, rows in enumerate(trace.model.rows):
         values = dict.fromkeys(names, 0.0)
@@ -136,7 +146,7 @@ def tables_of(point: Fields, trace: Trace, owner: tuple[int, ...], copied_rows: 
                 foreign.bags, foreign.keys, foreign.rows, traffic.requester_bytes,
                 traffic.owner_bytes, traffic.requester_gradients, traffic.owner_gradients))}
         found.append({"table": table, "pool": pool, **values})
-    return found, _busiest(left, pools, foreign, traffic, "new_bags" if once else "bags")
+    return found, _busiest(left, pools, foreign, traffic, "new_bags" if once else "bags", wire)
 
 
 _TABLE = ("foreign_bags", "foreign_keys", "distinct_foreign_rows", "requester_bytes", "owner_bytes")
@@ -144,20 +154,20 @@ _GRADIENTS = ("requester_gradients", "owner_gradients")
 
 
 def _busiest(trace: Trace, plan: ShardPlan, foreign: ForeignBags, traffic: PoolBytes,
-             split: str) -> dict:
+             split: str, wire: str) -> dict:
     """Return the busiest direction of the busiest node, per mini-batch.
 
     The bytes of a table are split over pairs of nodes like its distinct foreign rows in the
     measured mini-batches, or like its foreign bags, the member ``split`` of `Counts`, if it pools
     at its owner. A vector returns for each request.
     """
-    nodes, size = plan.nodes, 4 * trace.model.width + 2
-    owner = plan.owner_pooled > 0
+    nodes, owner = plan.nodes, plan.owner_pooled > 0
     moved = np.sum([np.where(owner, *(_pairs(trace, plan, number, name)
                                       for name in (split, "distinct")))
                     for number in range(len(trace.measured))], axis=0)
     total = np.maximum(moved.sum(axis=(0, 1)), 1)
-    answered = size * np.where(owner, foreign.bags, traffic.missed_rows)
+    answered = (_vector_bytes(trace, plan, wire) + TAG_BITS // 8) * np.where(
+        owner, foreign.bags, traffic.missed_rows)
     # Gradients travel like lookups.
     asked = np.where(owner, traffic.owner_bytes + traffic.owner_gradients,
                      traffic.requester_bytes + traffic.requester_gradients) - answered
@@ -169,31 +179,47 @@ def _busiest(trace: Trace, plan: ShardPlan, foreign: ForeignBags, traffic: PoolB
     return {"node": int(node), "direction": ("out", "in")[way], "bytes": float(ways.max())}
 
 
-def least_vectors(point: Fields, trace: Trace, number: int, owner: tuple[int, ...],
-                  copied_rows: int = 0, once: bool = False) -> int:
-    """Return a lower bound of the vectors that reach a node over the network in a measured
-    mini-batch, for the node that receives the most.
+def _wire_of(config: NicConfig, model: Model, wire: str) -> Wire:
+    """Return the vectors of ``model`` in the format ``wire``, and the packets of a NIC."""
+    seen = in_lanes(model, wire)
+    return wire_of(config, seen.width, seen.beats)
 
-    They are the foreign bags of the tables ``owner``, and the distinct foreign rows of other tables
-    that exceed the remote cache. The parameters are those of :func:`tables_of`; ``once``: whether
-    repeated bags are not sent.
+
+def _vector_bytes(trace: Trace, plan: ShardPlan, wire: str) -> np.ndarray:
+    """Return the bytes of a vector of each table at its pool place, without tag: int64
+    ``[tables]``. ``wire``: format of its values."""
+    seen = in_lanes(trace.model, wire)
+    of = Wire(4 * seen.width, bag_beats=seen.beats)
+    return np.where(plan.owner_pooled > 0, of.bag_bytes, of.vector_bytes)
+
+
+def least_bytes(point: Fields, trace: Trace, number: int, owner: tuple[int, ...],
+                copied_rows: int = 0, once: bool = False, wire: str = "float32") -> int:
+    """Return a lower bound of the bytes of vectors, without tags, that reach a node over the
+    network in a measured mini-batch, for the node that receives the most.
+
+    The vectors belong to the foreign bags of the tables ``owner``, and to the distinct foreign rows
+    of other tables that exceed the remote cache. The parameters are those of :func:`tables_of`;
+    ``once``: whether repeated bags are not sent.
     """
     left = without_small(trace, copied_rows) if copied_rows else trace
     nic = _Nic.of(point)
     bags, rows = _arriving(left, plan_of(point, left).with_owner_tables(owner), number,
-                           "new_bags" if once else "bags")
+                           "new_bags" if once else "bags", wire)
     cached = nic.sets * nic.config.remote_cache_ways
-    return int((bags + np.maximum(rows - cached, 0)).max())
+    size = 4 * in_lanes(left.model, wire).width
+    return int((bags + size * np.maximum(rows - cached, 0)).max())
 
 
 @once
 def _arriving(trace: Trace, plan: ShardPlan, number: int,
-              bags: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for each requester, the foreign bags of owner-pooled tables and the distinct foreign
-    rows of other tables: int64 ``[nodes]``. ``bags``: the bags counted, a member of `Counts`."""
+              bags: str, wire: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return, for each requester, the bytes of the vectors of foreign bags of owner-pooled tables,
+    and the distinct foreign rows of other tables: int64 ``[nodes]``. ``bags``: the bags counted, a
+    member of `Counts`. ``wire``: format of values."""
     owner = plan.owner_pooled > 0
-    return tuple(_pairs(trace, plan, number, name)[:, :, of].sum(axis=(1, 2))
-                 for name, of in ((bags, owner), ("distinct", ~owner)))
+    return tuple((_pairs(trace, plan, number, name) * of).sum(axis=(1, 2)) for name, of in (
+        (bags, owner * _vector_bytes(trace, plan, wire)), ("distinct", ~owner)))
 
 
 def _pairs(trace: Trace, plan: ShardPlan, number: int, name: str) -> np.ndarray:

@@ -2,16 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from dataclasses import replace
+from functools import cache
 from itertools import product
 from typing import Any, ClassVar
 
-from host.batching.repeats import repeated_bags
-from host.once import once
 from host.systems import (
-    COPIED_ROWS,
-    THREADS,
     Devices,
     HostTuning,
     Step,
@@ -25,143 +21,11 @@ from host.systems import (
     open_variants,
     start_of,
 )
-from sim.evaluation.fields import Fields, Flights, devices_of
-from sim.evaluation.forming import FILE_ORDER, Forming, forming_of
-from sim.evaluation.store import Store
-from sim.evaluation.trace import Trace, plan_of, trace_of
-from sim.evaluation.workloads import Workloads, workloads
+from sim.evaluation.built import Built, Choice, cost_of, fastest, fastest_of, floor_of, lowest
+from sim.evaluation.fields import Flights
+from sim.evaluation.site import Site
 
-__all__ = ["CLOSE", "GAIN", "Built", "Choice", "Plain", "Search", "Site", "cost_of", "fastest",
-           "interval_us", "lowest", "sums"]
-
-
-def interval_us(steps: Sequence[Step], in_flight: int, per_graph: int = 1) -> float:
-    """Return the mean time from one step's end to the next, in steady state.
-
-    ``per_graph``: steps that the host thread launches as one graph and waits for together.
-    ``in_flight`` counts steps.
-    """
-    return Way(steps).interval_us(in_flight, per_graph)
-
-
-@dataclass(frozen=True)
-class Built:
-    """A point's system with its fastest options.
-
-    Members: ``way``, the steps, one for each measured mini-batch; ``in_flight``, mini-batches in
-    flight; ``per_graph``, mini-batches per graph; ``tuning``, chosen options, None for a system
-    without options; ``notes``, in words; ``forming``, threads that form the mini-batches.
-    """
-
-    way: Way
-    in_flight: int
-    per_graph: int = 1
-    tuning: Any = None
-    notes: tuple[str, ...] = ()
-    forming: Forming = FILE_ORDER
-
-    @property
-    def steps(self) -> list[Step]:
-        """A step for each measured mini-batch."""
-        return self.way.steps
-
-    @cached_property
-    def interval_us(self) -> float:
-        """Time from one mini-batch to the next."""
-        return max(self.forming.interval_us,
-                   self.way.interval_us(self.in_flight, self.per_graph))
-
-
-@dataclass(frozen=True, eq=False)
-class Site:
-    """A point with all inputs of its system.
-
-    point, trace: the point and its trace. work: work of each mini-batch. devices: devices of a
-        node. runs: store of NIC runs, or None.
-    """
-
-    point: Fields
-    trace: Trace
-    work: Workloads
-    devices: Devices
-    runs: Store | None = None
-
-    @classmethod
-    def of(cls, point: Fields, runs: Store | None = None, trace: Trace | None = None) -> "Site":
-        """Return the site of a point; ``trace``: replaces the point's own trace.
-
-        The point gives the placement; :func:`sim.evaluation.placing.placed` searches it.
-        If NICs run smaller mini-batches, the whole ones are in file order: forming a mini-batch of
-        millions of keys takes minutes, and GPUs alone share its trace.
-        """
-        of = point.workload if point.system.sampled is None else replace(
-            point.workload, batching="file", window=None)
-        found = trace or trace_of(of)
-        if of.training and found.model.weighted_tables:
-            raise ValueError(f"weighted of table {found.model.weighted_tables[0]} must be false in "
-                             f"training, not true: systems do not charge its gradients")
-        return cls(point, found, workloads(found, plan_of(point, found)),
-                   devices_of(point.cluster), runs)
-
-    @property
-    def training(self) -> bool:
-        """Whether the point trains."""
-        return self.point.workload.training
-
-    @property
-    def nic_trace(self) -> Trace:
-        """The trace that NICs run: in mini-batches of the point's ``sampled``, if it has that."""
-        sampled = self.point.system.sampled
-        if sampled is None:
-            return self.trace
-        return trace_of(replace(self.point.workload, mini_batch=sampled))
-
-    @property
-    def forming(self) -> Forming:
-        """The threads that form the mini-batches."""
-        measured = self.trace.measured
-        return forming_of(
-            self.point.workload.batching,
-            sum(len(batch.samples.rows) for batch in measured) / len(measured),
-            self.devices.cpu.cpu, self.point.cluster.endpoints)
-
-    @property
-    def threads(self) -> int:
-        """Most host threads, with the thread of the NIC's driver. Without graphs, calls come from
-        Python, which runs one thread at a time."""
-        return THREADS if self.devices.software.graphs else THREADS - 1
-
-    @property
-    def key_bytes(self) -> int:
-        """Bytes of a key: 4 if all rows together have numbers of 32 bits."""
-        return 4 if sum(self.trace.model.rows) < 1 << 32 else 8
-
-    @property
-    def repeats(self) -> bool:
-        """Whether a bag equals the bag of its table in the preceding sample of a share."""
-        return _repeats(self.trace, self.point.cluster.endpoints)
-
-    @property
-    def copied_rows(self) -> list[int]:
-        """Limits on the rows of copied tables that copy different tables."""
-        rows = self.trace.model.rows
-        return list({sum(each <= limit for each in rows): limit
-                     for limit in reversed(COPIED_ROWS)}.values())[::-1]
-
-
-@once
-def _repeats(trace: Trace, nodes: int) -> bool:
-    return any(bool((repeated_bags(batch.samples, nodes) & (batch.samples.bag_lengths > 0)).any())
-               for batch in trace.measured)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Options to compare. Members: ``flights``, of which the fastest counts; ``option``."""
-
-    flights: Flights
-    option: Any
-
+__all__ = ["CLOSE", "GAIN", "Plain", "Search", "sums"]
 
 GAIN = 1.001
 """Gain below which a system's other NICs do not run."""
@@ -264,7 +128,7 @@ class Search(ABC):
 
     def pick(self, found: list[Built]) -> Built:
         """Return the fastest of the finalists."""
-        return _best(found)
+        return fastest_of(found)
 
     def best(self) -> Built:
         """Return the system with its best options."""
@@ -331,7 +195,7 @@ class Search(ABC):
     def _bound_of(self, choice: Choice) -> tuple[float, float]:
         """Return a lower bound of the cost of a choice."""
         return cost_of(lowest([Built(way, *flight) for way in self._least(choice.option)
-                               for flight in choice.flights], _floor, cost_of))
+                               for flight in choice.flights], floor_of, cost_of))
 
     def _cost_of(self, choice: Choice) -> tuple[float, float]:
         """Return the shortest interval, and the time of a step alone at it."""
@@ -366,42 +230,3 @@ def sums(options: StepOptions, devices: Devices) -> Iterator[StepOptions]:
                                  off_or_on if options.training and
                                  devices.software.collective != "nccl" else (False,)):
         yield replace(options, buckets=buckets, nccl=nccl)
-
-
-def fastest(flights: Flights, *ways: Way, tuning: Any = None,
-            notes: tuple[str, ...] = ()) -> Built:
-    """Return the fastest of several ways and flights. Ties: the fastest alone, then the least in
-    flight and per graph."""
-    return _best([Built(way, *flight, tuning, notes) for flight in flights for way in ways])
-
-
-def lowest(items: Sequence[Any], floor: Callable[[Any], tuple[float, ...]],
-           cost: Callable[[Any], tuple[float, ...]]) -> Any:
-    """Return the first item of the least cost. ``floor``: a cheaper lower bound of the cost."""
-    found: tuple[tuple[float, ...], int] | None = None
-    for bound, number in sorted((floor(item), number) for number, item in enumerate(items)):
-        if found is not None and bound > found[0]:
-            break
-        own = cost(items[number]), number
-        found = own if found is None else min(found, own)
-    if found is None:
-        raise ValueError("items must be at least one, not none")
-    return items[found[1]]
-
-
-def _best(every: list[Built]) -> Built:
-    """Return the fastest; of equally fast ones, the fastest alone."""
-    if len(every) == 1:
-        return every[0]
-    # In the order of the cost: the first of equal ones.
-    return best(every, _floor, cost_of, cost_of)
-
-
-def _floor(built: Built) -> tuple[float, float]:
-    """Return a lower bound of :func:`cost_of` that builds no graph."""
-    return built.way.least_us(built.in_flight, built.per_graph), built.way.alone_us
-
-
-def cost_of(built: Built) -> tuple[float, float]:
-    """Return the interval, and the time of a step alone at it."""
-    return built.interval_us, built.way.alone_us

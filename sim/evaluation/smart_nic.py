@@ -10,6 +10,7 @@ from host.systems import (
     PACES,
     POOLS,
     THREADS,
+    UPDATES,
     EnTuning,
     HostTuning,
     NicTimes,
@@ -21,12 +22,14 @@ from host.systems import (
     smartnic,
 )
 from host.timing.network import MTUS
+from sim.evaluation.built import Built
 from sim.evaluation.en_nics import JUMBO, check_jumbo
 from sim.evaluation.fields import Fields, Options, SmartNicOptions
 from sim.evaluation.least import deliveries, least_times, link_bounds, with_phases
 from sim.evaluation.nic import NicPart, busy_times
 from sim.evaluation.pooling import owner_tables, pooled_in_words, why_not_weighted
-from sim.evaluation.search import GAIN, Built, Search, Site, sums
+from sim.evaluation.search import GAIN, Search, sums
+from sim.evaluation.site import Site
 from sim.evaluation.system import PARTS, System
 
 __all__ = ["SmartNic", "times_of"]
@@ -47,8 +50,10 @@ class SmartNic(System):
         """Raise ``ValueError`` for options that the workload excludes."""
         super().check(point)
         pool = fixed_of(NicTuning, point.system.fixed).get("pool", POOLS[0])
-        if point.workload.training and pool != POOLS[0]:
-            raise ValueError(f"pool must be {POOLS[0]} in training, not {pool!r}")
+        if point.workload.training and pool != POOLS[0] and not _may_pool(point):
+            raise ValueError(f"pool must be {POOLS[0]} in training without sc, not {pool!r}: NICs "
+                             f"that do not reduce gradients do not carry them to the owner's GPU "
+                             f"with their keys")
         check_jumbo(point, NicTuning)
 
     def why_not(self, site: Site) -> str | None:
@@ -71,19 +76,26 @@ class SmartNic(System):
         gradients."""
         return _SmartNics(site, all_reduce, times_of(nic))
 
-    def at(self, site: Site, all_reduce: bool = True) -> tuple[Built, NicPart | None]:
+    def at(self, site: Site, all_reduce: bool = True,
+           near: Built | None = None) -> tuple[Built, NicPart | None]:
         """Return the system with its best options and NICs.
 
-        The tables pool at the requester, or each where the traffic is less; NICs run alone only if
-        they may be faster. In inference, the driver may wait between launches: fewer gathers leave
-        more of the GPU to other kernels, up to some pace. In fidelity rtl, the driver has the pace
-        of the point.
+        The tables pool at the requester, or each where the traffic is less. In training, the GPUs
+        or the NICs of the owners update the latter. In inference, NICs run alone only if they may
+        be faster, and the driver may wait between launches: fewer gathers leave more of the GPU to
+        other kernels, up to some pace. In fidelity rtl, the driver has the pace of the point. Pace,
+        packets and the places of pooling and updates are those of ``near``, if it is given.
         """
-        first, *others = _choices(site)
-        found = self._paced(first, all_reduce)
+        choices = _choices(site)
+        if near is not None:
+            choices = [each for each in choices
+                       if _chosen(each).items() <= vars(near.tuning).items()] or choices
+        first, *others = choices
+        pace = None if near is None else getattr(near.tuning, "pace_us", 0)
+        found = self._paced(first, all_reduce, pace)
         for own in others:
-            if self._may_reach(own, found[0].interval_us, all_reduce):
-                found = min(found, self._paced(own, all_reduce),
+            if site.training or self._may_reach(own, found[0].interval_us, all_reduce):
+                found = min(found, self._paced(own, all_reduce, pace),
                             key=lambda each: each[0].interval_us)
         return found
 
@@ -98,10 +110,14 @@ class SmartNic(System):
         return _least_us(site) < us and self._interval_us(
             site, _without_gathers(self._least(site)), all_reduce) < us
 
-    def _paced(self, site: Site, all_reduce: bool) -> tuple[Built, NicPart | None]:
-        """Return the system with its best pace of launches."""
-        built, nic = super().at(site, all_reduce)
+    def _paced(self, site: Site, all_reduce: bool,
+               us: int | None) -> tuple[Built, NicPart | None]:
+        """Return the system with the pace ``us`` of launches, or else with its best."""
         own = site.point.system
+        us = fixed_of(NicTuning, own.fixed).get("pace_us", us)
+        if us is not None:
+            return super().at(_with_pace(site, us), all_reduce)
+        built, nic = super().at(site, all_reduce)
         if site.training or own.persistent_gather or own.fidelity != "model" or nic is None:
             return built, nic
         free = self._interval_us(site, _without_gathers(nic.times), all_reduce)
@@ -111,12 +127,11 @@ class SmartNic(System):
         paces = (*PACES, *BAG_PACES) if own.owner_tables else PACES
         worse = 0
         for pace in (each for each in paces if each > call):
-            slower, worse = replace(site, point=site.point.changed(pace_us=pace)), worse + 1
+            slower, worse = _with_pace(site, pace), worse + 1
             if self._interval_us(slower, self._least(slower), all_reduce) < built.interval_us:
                 found, paced = super().at(slower, all_reduce)
                 if found.interval_us < built.interval_us:
-                    worse, built, nic = 0, replace(found, notes=(
-                        *found.notes, f"a launch of gathers every {pace:g} us at most")), paced
+                    worse, built, nic = 0, found, paced
             if worse == _WORSE:
                 break
         return built, nic
@@ -131,6 +146,18 @@ class SmartNic(System):
                                       site.devices, site.runs), _least_times(site))
 
 
+def _with_pace(site: Site, us: float) -> Site:
+    """Return a site whose driver waits at least ``us`` between launches."""
+    return replace(site, point=site.point.changed(pace_us=max(us, site.point.system.pace_us)))
+
+
+def _chosen(site: Site) -> dict[str, Any]:
+    """Return the options that the NICs of a site have."""
+    own = site.point.system
+    pool = fixed_of(NicTuning, own.fixed).get("pool", "auto" if own.owner_tables else POOLS[0])
+    return {"pool": pool, "update": own.update, "jumbo": set(JUMBO) <= set(own.settings)}
+
+
 def _without_gathers(times: list[NicTimes]) -> list[NicTimes]:
     """Return the times of NICs whose gathers need neither driver nor GPU."""
     return [replace(each, launches=0.0, gathers=0.0, gathered=0.0, pooled_launches=0.0)
@@ -139,19 +166,31 @@ def _without_gathers(times: list[NicTimes]) -> list[NicTimes]:
 
 def _choices(site: Site) -> list[Site]:
     """Return a site with each set of tables that may pool at their owner, the one with the least
-    traffic first, and with each size of packets."""
-    if site.training:
-        return [site]
+    traffic first, with each place that updates them, and with each size of packets."""
     point, fixed = site.point, fixed_of(NicTuning, site.point.system.fixed)
-    pool, jumbo = fixed.get("pool"), fixed.get("jumbo")
-    owners = (point.system.owner_tables,) if point.system.owner_tables else dict.fromkeys(
-        owner_tables(point, site.nic_trace, each)
-        for each in ((pool,) if pool else ("auto", POOLS[0])))
-    owners = [each for each in owners
-              if why_not_weighted(site.nic_trace, each) is None] or [*owners]
-    jumbos = (False, True)[:1 + (point.cluster.mtu > MTUS[0])] if jumbo is None else (jumbo,)
-    return [replace(site, point=point.changed(owner_tables=owner, settings=overridden(
-        JUMBO * jumbo, point.system.settings))) for owner in owners for jumbo in jumbos]
+    if site.training and not _may_pool(point):
+        return [site]
+    pool, jumbo, update = (fixed.get(name) for name in ("pool", "jumbo", "update"))
+    updates = (update,) if update else UPDATES[:1 + site.training]
+    pools = (pool,) if pool else ("auto", POOLS[0])[:1 + (UPDATES[0] in updates)]
+    if point.system.owner_tables:
+        places = [(point.system.owner_tables, point.system.update)]
+    else:
+        places = [*dict.fromkeys(
+            (owner, each if owner else UPDATES[0]) for of in pools for each in updates
+            for owner in [owner_tables(point, site.nic_trace, of, update=each)])]
+    places = [each for each in places
+              if why_not_weighted(site.nic_trace, each[0]) is None] or places
+    jumbos = (False, True)[:1 + (point.cluster.mtu > MTUS[0] and not site.training)
+                           ] if jumbo is None else (jumbo,)
+    return [replace(site, point=point.changed(
+        owner_tables=owner, update=each, settings=overridden(JUMBO * jumbo, point.system.settings)))
+        for owner, each in places for jumbo in jumbos]
+
+
+def _may_pool(point: Fields) -> bool:
+    """Return whether bags may pool at their owner in training: NICs reduce gradients."""
+    return "sc" in point.kind.parts
 
 
 def _least_us(site: Site) -> float:
@@ -183,10 +222,9 @@ class _SmartNics(Search):
         persistent kernel gathers. The tables that pool at their owner are given."""
         threads, *_ = host_variants(
             self.site.threads if self.site.point.system.persistent_gather else THREADS - 1)
-        own = self.site.point.system
-        pool = self.fixed.get("pool", "auto" if own.owner_tables else POOLS[0])
-        return threads, ({"pool": pool},), ({"jumbo": set(JUMBO) <= set(own.settings)},), tuple(
-            {"communicators": count} for count in ((1, 2) if self.site.training else (1,)))
+        own = {**_chosen(self.site), "pace_us": round(self.site.point.system.pace_us)}
+        return (threads, *(({name: value},) for name, value in own.items()), tuple(
+            {"communicators": count} for count in ((1, 2) if self.site.training else (1,))))
 
     def ways(self, option: HostTuning, few: bool = False) -> list[list[Step]]:
         """Return the steps for each way to sum the MLPs' gradients."""
@@ -201,7 +239,8 @@ class _SmartNics(Search):
         notes = () if "sc" in self._parts or not self.site.training else (
             "analytical: gradients of bags from GPU to GPU through the NICs, as bytes",)
         return (*notes, *super().in_words(option), *pooled_in_words(
-            self.site.point.system.owner_tables, self.site.trace.model.tables))
+            self.site.point.system.owner_tables, self.site.trace.model.tables,
+            self.site.point.system.update if self.site.training else None))
 
 
 def times_of(nic: NicPart | None) -> list[NicTimes]:

@@ -10,10 +10,13 @@ from typing import Any, ClassVar, TypeVar
 
 from host.model import Model
 from host.systems import Devices, HostTuning, fixed_of
+from sim.evaluation.built import Built
 from sim.evaluation.fields import Fields, NicOptions, Options
 from sim.evaluation.gradient_path import with_updates
-from sim.evaluation.nic import NicPart, Nics, nic_part
-from sim.evaluation.search import Built, Search, Site
+from sim.evaluation.nic import NicPart, nic_part
+from sim.evaluation.nic_options import Nics
+from sim.evaluation.search import Search
+from sim.evaluation.site import Site
 
 __all__ = ["INTERACTION_VECTORS", "PARTS", "Evaluated", "System", "nics_interact"]
 
@@ -83,6 +86,15 @@ class System(ABC):
             raise ValueError(f"fixed must be empty for {self.name}, which has no options, "
                              f"not {point.system.fixed[0]!r}")
 
+    def wires(self, point: Fields) -> tuple[str, ...]:
+        """Return the formats of a value between nodes that a point allows it."""
+        return ("float32",)
+
+    def apart(self, point: Evaluated) -> list[Evaluated]:
+        """Return the points, in place of ``point``, for which the options are searched apart. The
+        fastest counts, so that a further point cannot make the result worse."""
+        return [point]
+
     def why_not(self, site: Site) -> str | None:
         """Return the reason if the system cannot be built, None if it can."""
         cluster = site.point.cluster
@@ -118,9 +130,11 @@ class System(ABC):
         """Return the search for the best options with the given NICs, None for a system without
         NICs."""
 
-    def at(self, site: Site, all_reduce: bool = True) -> tuple[Built, NicPart | None]:
+    def at(self, site: Site, all_reduce: bool = True,
+           near: Built | None = None) -> tuple[Built, NicPart | None]:
         """Return a point's system with its best options, and its NICs, None for a system without
-        NICs. In training the NIC times include the gradient path."""
+        NICs. In training the NIC times include the gradient path. ``near``: the system under
+        another placement, at whose options a long search begins."""
         nic = nic_part(site.point, self.nics(site.point), site.nic_trace, site.devices,
                        site.runs) if self.has_nics else None
         nic = self._updating(site, nic)

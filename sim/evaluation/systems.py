@@ -15,13 +15,16 @@ from host.systems import (
     bl_tuned,
     cpu_mpi,
     tuning_variants,
+    wires_to,
 )
 from host.systems.all_on_nic import not_applicable
 from sim.evaluation.en import EmberNic
 from sim.evaluation.fields import CardOptions, Fields, Options
-from sim.evaluation.nic import NicPart, Nics
+from sim.evaluation.nic import NicPart
+from sim.evaluation.nic_options import Nics
 from sim.evaluation.pooling import why_not_weighted
-from sim.evaluation.search import Plain, Search, Site, sums
+from sim.evaluation.search import Plain, Search, sums
+from sim.evaluation.site import Site
 from sim.evaluation.smart_nic import SmartNic, times_of
 from sim.evaluation.system import PARTS, System
 
@@ -58,6 +61,10 @@ class BlTuned(System):
     """The best system of GPUs alone."""
 
     tuning: ClassVar[type[HostTuning] | None] = Tuning
+
+    def wires(self, point: Fields) -> tuple[str, ...]:
+        """Return the formats down to the shortest of the cluster."""
+        return wires_to(point.cluster.wire)
 
     def check(self, point: Fields) -> None:
         """Raise ``ValueError`` for options that the cluster excludes."""

@@ -6,6 +6,7 @@
 #include <limits>
 #include <list>
 #include <queue>
+#include <set>
 #include <vector>
 
 #include "answers.h"
@@ -419,13 +420,38 @@ private:
         launched(lists.arrive(now, std::move(bags), rows, count), Event::LISTS_POOLED);
     }
     void send_bags(const BagList& bags, double now) {
-        const uint64_t* rows = bags.rows.data();
-        outbox.send_vectors(opcode::GPU_BAGS, bags.heads, bag_head::landing, config_.dimension,
-                            config_.vectors_fit, now, config_.rows, [&](uint64_t k, float* bag) {
-            const uint64_t head = bags.heads.records[k], keys = bag_head::keys.of(head);
-            pool_bag(*config_.rows, bag_head::table.of(head), rows, keys, false, bag, row_);
-            rows += keys;
-        });
+        // Short vectors first: a packet has vectors of one size.
+        std::set<int64_t> sizes;
+        for (const uint64_t head : bags.heads.records)
+            sizes.insert(config_.beats[bag_head::table.of(head)]);
+        for (const int64_t beats : sizes) {
+            List heads{bags.heads.step, {}, {}};
+            std::vector<const uint64_t*> starts;
+            const uint64_t* rows = bags.rows.data();
+            for (const uint64_t head : bags.heads.records) {
+                if (config_.beats[bag_head::table.of(head)] == beats) {
+                    heads.records.push_back(head);
+                    starts.push_back(rows);
+                }
+                rows += bag_head::keys.of(head);
+            }
+            pooled_.resize(config_.dimension);
+            const uint64_t values = std::min(config_.dimension, uint64_t(beats) * DATA_WORDS);
+            outbox.send_vectors(opcode::GPU_BAGS, heads, bag_head::landing, values,
+                                vectors_that_fit(values), now, config_.rows,
+                                [&](uint64_t k, float* bag) {
+                const uint64_t head = heads.records[k];
+                pool_bag(*config_.rows, bag_head::table.of(head), starts[k],
+                         bag_head::keys.of(head), false, pooled_.data(), row_);
+                std::copy_n(pooled_.data(), values, bag);
+            }, 0, uint32_t(beats) - 1);
+        }
+    }
+    // Vectors of `values` values in a packet of a host. Reference: host.wire.packets.
+    uint64_t vectors_that_fit(uint64_t values) const {
+        uint64_t most = 0;
+        while (tag_beats(most + 1) + value_beats(most + 1, values) <= config_.payload_beats) most++;
+        return most;
     }
     // Pool the own bags of a share that begins.
     void pool_own(Step& step, double now) {
@@ -499,7 +525,7 @@ private:
     std::priority_queue<Event> events_;
     std::vector<Taken> taken_;
     std::vector<size_t> free_taken_;
-    std::vector<float> row_;  // of a bag
+    std::vector<float> row_, pooled_;  // of a bag
     uint64_t order_ = 0;
     uint32_t credit_ = 0, turn_ = 0;
 };

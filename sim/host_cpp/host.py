@@ -112,7 +112,8 @@ class BagsPooled:
 class NativeNode:
     """A node with its host and GPU in C++. Reference, bit for bit: :class:`sim.node.node.Node`.
 
-    It supports neither training nor faults of the host and GPU.
+    It supports neither training nor faults of the host and GPU, and vectors with values in float32
+    only.
 
     Parameters
     ----------
@@ -148,7 +149,7 @@ class NativeNode:
             # The host launches the kernel only once.
             launch = cycles_of_us(replace(gpu, call_us=0.0).latency_us)
             rings = [RingPlace(*astuple(ring)) for ring in rings_of(config)]
-        row_bytes, plan = 4 * dimension, delivery.plan
+        lanes, row_bytes, plan = delivery.lanes(dimension), 4 * dimension, delivery.plan
         times = GpuTimes(launch, cycles_of_us(gpu.kernel_us), gpu.cycles_per_row(row_bytes),
                          other_launch, gpu.cycles_of_products(bottom or 0),
                          cycles_of_us(gpu.apart_us), gpu.stream_bytes_per_cycle, gpu.streams,
@@ -156,16 +157,18 @@ class NativeNode:
         # Rows of each table whose bags this node pools.
         self._held = None if plan is None else np.where(
             plan.own_pooled(number), plan.owner_pooled, 0)
+        self._beats = None if plan is None else plan.beats
         self._lib = library
         self._host = make(HostConfig(
-            number, dimension, config.host_payload_beats, config.query_beats, in_flight,
-            vectors_that_fit(dimension, config.host_payload_beats), self.pcie.latency,
+            number, lanes, config.host_payload_beats, config.query_beats, in_flight,
+            vectors_that_fit(lanes, config.host_payload_beats), self.pcie.latency,
             self._interacts, delivery.pooling is not None, delivery.pooling == "mean",
             delivery.completion_slots, COMPLETION_BASE,
             0 if self._held is None else len(self._held), config.owner_bags,
             delivery.own_pooling == "mean", delivery.own_timed,
             self.pcie.to_nic.cycles_per_byte, rows,
-            None if self._held is None else self._held.ctypes.data, times, *rings,
+            None if self._held is None else self._held.ctypes.data,
+            None if self._beats is None else self._beats.ctypes.data, times, *rings,
             self._row_reads(delivery.rows, pcie)))
         engine.set_rate("host_tx", cycles_per_beat=BEAT_BYTES * self.pcie.from_nic.cycles_per_byte,
                         last_bit=LAST_BIT, burst=64)

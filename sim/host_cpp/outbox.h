@@ -41,15 +41,17 @@ public:
         return words;
     }
     // Send the vectors of a list's records, at most `most` in a packet; if vectors have values,
-    // `fill` writes the vector of record k.
+    // `fill` writes the vector of record k. `final_beat`: of bags' vectors, in the header.
     template <class Fill>
     void send_vectors(uint32_t opcode, const List& list, const Field& landing, uint64_t dimension,
-                      uint64_t most, double now, bool values, Fill fill, uint64_t more = 0) {
+                      uint64_t most, double now, bool values, Fill fill, uint64_t more = 0,
+                      uint32_t final_beat = 0) {
         for (uint64_t first = 0; first < list.records.size(); first += most) {
             const uint64_t count = std::min<uint64_t>(most, list.records.size() - first);
             const uint64_t tags = tag_beats(count), beats = 1 + tags + value_beats(count, dimension);
             uint32_t* words = send(opcode, list.step, uint32_t(count), beats,
                                    values ? beats : 1 + tags, now, more);
+            header::final_beat.set(words, final_beat);
             put_vectors(words, list, first, count, landing, dimension, values, fill);
         }
     }

@@ -16,7 +16,7 @@ def plan_of(plan: ShardPlan, bases: Sequence[int] = ()) -> Plan:
     ``bases``: addresses of tables in GPU memory, if the NIC reads rows there.
     """
     columns = [np.array([getattr(table, name) for table in plan.tables], np.int64)
-               for name in ("kind", "owner", "owners")]
+               for name in ("kind", "owner", "owners", "beats")]
     hashes = np.ascontiguousarray(hash_tables(), np.uint32)
     starts = np.array(bases, np.uint64)
     placed = Plan(*(column.ctypes.data for column in columns), hashes.ctypes.data,

@@ -40,13 +40,13 @@ def definition(structure: type[Shared]) -> str:
 class Plan(Shared):
     """Placement of each table's rows.
 
-    Members: the key hash tables, ``[bytes of a key][256]``; ``bases``, addresses of tables in GPU
-        memory.
+    Members: ``beats`` of a bag's vector; the key hash tables, ``[bytes of a key][256]``; ``bases``,
+        addresses of tables in GPU memory.
     """
 
-    _fields_ = (*fields(c_void_p, "kinds", "owner", "owners", "hash", "bases"),
+    _fields_ = (*fields(c_void_p, "kinds", "owner", "owners", "beats", "hash", "bases"),
                 *fields(c_uint64, "tables", "hash_bytes"))
-    pointers = {**dict.fromkeys(("kinds", "owner", "owners"), "const int64_t*"),
+    pointers = {**dict.fromkeys(("kinds", "owner", "owners", "beats"), "const int64_t*"),
                 "hash": "const uint32_t*", "bases": "const uint64_t*"}
 
 
@@ -115,6 +115,7 @@ class HostConfig(Shared):
     row_reads: rows that the NIC reads instead of using the rings.
     cycles_per_byte: of PCIe towards the NIC.
     rows: null if vectors, and therefore answers, have no values.
+    beats: of a bag's vector of each table.
     held, tables: rows of each table whose bags this node's GPU pools, 0 for other tables, and the
         number of tables; null without tables that pool at their owner.
     owner_bags: bags of other nodes that may wait for the GPU.
@@ -126,10 +127,10 @@ class HostConfig(Shared):
                         "in_flight", "vectors_fit", "latency", "interaction", "unique", "mean",
                         "completion_slots", "completion_base", "tables", "owner_bags",
                         "own_mean", "own_timed"),
-                ("cycles_per_byte", c_double), *fields(c_void_p, "rows", "held"),
+                ("cycles_per_byte", c_double), *fields(c_void_p, "rows", "held", "beats"),
                 ("gpu", GpuTimes), ("lists", RingPlace), ("vectors", RingPlace),
                 ("row_reads", RowReadsAt))
-    pointers = {"rows": "const Rows*", "held": "const int64_t*"}
+    pointers = {"rows": "const Rows*", "held": "const int64_t*", "beats": "const int64_t*"}
 
 
 class Asked(Shared):

@@ -3,17 +3,19 @@
 from collections.abc import Mapping
 from math import inf
 
+from host.dlrm.formats import FORMATS, in_lanes
 from host.model import Model
 from host.placement.shard import ShardPlan
 from host.timing.network import NetworkProfile
 from host.toml.profile import load_profile
+from host.wire.indices import MOST_INDICES
 from rtl.config import PRESETS, NicConfig
 from rtl.formats import BEAT_BYTES, RECORDS_PER_BEAT
 from sim.job.pools import segments_needed
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 
-__all__ = ["check_fit", "check_slots", "check_units", "config_to_build",
+__all__ = ["check_fit", "check_slots", "check_units", "check_wire", "config_to_build",
            "divides_by_table", "fitting_nic", "preset_of", "sizes_beyond"]
 
 
@@ -58,9 +60,10 @@ def config_to_build(config: NicConfig, model: Model, runtime: Runtime, workload:
                     plan: ShardPlan | None = None) -> NicConfig:
     """Return ``config`` without its dot units if the run does not use them, and with ``owner_bags``
     if tables of ``plan`` pool at their owner: as many as lookups may wait for other nodes, within
-    64 and 1,024, and no more than the network's queues hold (`_held_by_queue`); and with larger
-    ``bag_segments`` if samples need them. If NICs find repeats, ``repeat_words`` and
-    ``repeat_vectors`` have room for the bags of a sample.
+    64 and 1,024, and no more than the network's queues hold (`_held_by_queue`); with at least
+    `_BAG_BEATS` beats of credit per such bag; and with larger ``bag_segments`` if samples need
+    them. If NICs find repeats, ``repeat_words`` and ``repeat_vectors`` have room for the bags of a
+    sample.
 
     Dot units take most of the time of a build and of a simulated cycle. Each size stays where the
     settings give it.
@@ -69,6 +72,9 @@ def config_to_build(config: NicConfig, model: Model, runtime: Runtime, workload:
     if "dot_units" not in given and not (runtime.interaction and model.interaction == "dot"):
         config = config.with_fields(dot_units=0)
     if plan is not None and plan.pools_at_owner:
+        if "owner_bag_beats" not in given:
+            config = config.with_fields(owner_bag_beats=max(
+                config.owner_bag_beats, _credit_beats(config, workload)))
         if "owner_bags" not in given:
             config = config.with_fields(owner_bags=max(64, min(
                 1024, config.remote_in_flight, _held_by_queue(config, model, workload))))
@@ -99,6 +105,22 @@ def _comparing(config: NicConfig, model: Model, given: set[str],
     return config
 
 
+_BAG_BEATS = 4
+"""Beats of bags that requesters may send ahead for each bag that waits for a GPU. With 1,024 bags,
+7/8 of 4,096 beats are 18 us at 100 Gb/s, longer than a bag takes to the GPU and its vector back:
+the network is the bottleneck of many senders to one owner. An UltraRAM is as deep."""
+
+
+def _credit_beats(config: NicConfig, workload: Workload) -> int:
+    """Return `_BAG_BEATS` beats for each bag that may wait for a GPU, the largest power of two that
+    takes no more than half of a queue of the switch."""
+    beats = _BAG_BEATS * min(1024, config.remote_in_flight)
+    network = load_profile(workload.network, NetworkProfile, field="network")
+    if network.queue_bytes is not None:
+        beats = min(beats, network.queue_bytes // 2 // BEAT_BYTES)
+    return 1 << beats.bit_length() >> 1
+
+
 def _held_by_queue(config: NicConfig, model: Model, workload: Workload) -> float:
     """Return how many vectors may be under way to a node with pooled bags: the largest power of two
     that a queue of the switch holds, beside the bags that other nodes send the node; infinite
@@ -107,7 +129,7 @@ def _held_by_queue(config: NicConfig, model: Model, workload: Workload) -> float
     network = load_profile(workload.network, NetworkProfile, field="network")
     if network.queue_bytes is None:
         return inf
-    vector = 4 * model.width + 2 * BEAT_BYTES + network.overhead_bytes
+    vector = 4 * in_lanes(model, workload.wire).width + 2 * BEAT_BYTES + network.overhead_bytes
     room = network.queue_bytes - BEAT_BYTES * config.owner_bag_beats
     return 1 << max(0, room // vector).bit_length() >> 1
 
@@ -123,6 +145,7 @@ def divides_by_table(config: NicConfig, model: Model, runtime: Runtime) -> bool:
 def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workload) -> None:
     """Raise ``ValueError`` if the model, the nodes or the mini-batches in flight exceed the NIC's
     sizes."""
+    check_wire(workload.wire, runtime)
     if workload.host_repeats != "send" and runtime.interaction:
         raise ValueError(f"repeats must be send or nic with interaction, not "
                          f"{workload.repeats!r}: the NIC needs all bags of a sample")
@@ -138,9 +161,10 @@ def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workl
     if model.tables > config.tables:
         raise ValueError(f"tables of the model must be at most {config.tables} for config "
                          f"{config.name}, not {model.tables!r}")
-    if model.width > config.max_dimension:
-        raise ValueError(f"dimension must be at most {config.max_dimension} for config "
-                         f"{config.name}, not {max(model.table_dimensions)!r}")
+    if in_lanes(model, workload.wire).width > config.max_dimension:
+        most = config.max_dimension * 4 // FORMATS[workload.wire]
+        raise ValueError(f"dimension must be at most {most} for config {config.name}, "
+                         f"not {max(model.table_dimensions)!r}")
     if model.tables > config.sample_slots:
         raise ValueError(f"hold_vectors must be at least {2 * model.tables}, twice the slots of a "
                          f"sample of {model.tables} tables, not {config.hold_vectors!r}")
@@ -152,6 +176,25 @@ def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workl
             raise ValueError(f"interaction_vectors must be at least {vectors}, the dense vector "
                              f"and one of each of {model.tables} tables, "
                              f"not {config.interaction_vectors!r}")
+
+
+def check_wire(wire: str, runtime: Runtime, slots: int = 0) -> None:
+    """Raise ``ValueError`` unless NICs leave vectors in format ``wire`` unread, if it is not
+    float32: they add and multiply float32 only. slots: of the share with the most slots."""
+    if FORMATS[wire] == 4:
+        return
+    if runtime.interaction:
+        raise ValueError(f"interaction must be false with wire {wire}, not True: NICs multiply "
+                         f"float32 only; use interaction=false or wire float32")
+    if runtime.deliver != "unique":
+        raise ValueError(f"deliver must be unique with wire {wire}, not {runtime.deliver!r}: NICs "
+                         f"add float32 only; use --set deliver=unique or wire float32")
+    if runtime.row_reads:
+        raise ValueError(f"row_reads must be false with wire {wire}, not True: the GPU converts "
+                         f"rows; use row_reads=false or wire float32")
+    if slots > MOST_INDICES:
+        raise ValueError(f"slots of a share must be at most {MOST_INDICES} with wire {wire}, not "
+                         f"{slots!r}: use a smaller mini-batch or wire float32")
 
 
 def check_units(config: NicConfig, model: Model) -> None:

@@ -99,7 +99,8 @@ class SampleSource:
         if placement == "lookups" and lookups is None:
             lookups = self.lookups
         plan = ShardPlan.deal(self.model, workload.nodes * workload.gpus, placement,
-                              lookups, workload.gpus).with_copies(workload.copied_rows)
+                              lookups, workload.gpus,
+                              wire=workload.wire).with_copies(workload.copied_rows)
         return replace(plan, own_at_gpu=workload.own_bags == "gpu")
 
     @cached_property

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from host.dlrm.formats import in_lanes
 from host.errors import InputError
 from host.model import Model, table_names
 from host.placement.pooling import (
@@ -62,7 +63,8 @@ def with_pools(plan: ShardPlan, model: Model, workload: Workload, config: NicCon
         foreign = ForeignBags(plan, measured, found_repeats(workload, config, runtime),
                               config if gradients else None)
         longest = np.maximum(longest, foreign.longest).tolist()
-        return _chosen(foreign, model, pool_obstacles(plan, config, longest), config, runtime)
+        return _chosen(foreign, in_lanes(model, workload.wire),
+                       pool_obstacles(plan, config, longest), config, runtime)
     reasons = pool_obstacles(plan, config, longest)
     if workload.pool == "owner":
         chosen = [reason is None for reason in reasons]
@@ -97,8 +99,9 @@ def _longest(model: Model, workload: Workload) -> list[int]:
 
 def _chosen(foreign: ForeignBags, model: Model, obstacles: list[str | None], config: NicConfig,
             runtime: Runtime) -> tuple[ShardPlan, list[str]]:
-    """Return the plan with the fewest bytes on the network, and a note on the choice."""
-    wire, cache = wire_of(config, model.width), remote_cache_of(config, runtime)
+    """Return the plan with the fewest bytes on the network, and a note on the choice. model: in
+    lanes, as NICs see it."""
+    wire, cache = wire_of(config, model.width, foreign.plan.beats), remote_cache_of(config, runtime)
     # NICs cannot pool weighted bags.
     needed = foreign.plan.weighted & (runtime.deliver != "unique")
     pools = choose_pools(foreign, wire, obstacles, *cache, needed=needed)
@@ -113,11 +116,11 @@ def _chosen(foreign: ForeignBags, model: Model, obstacles: list[str | None], con
         f"caches empty at first)"]
 
 
-def wire_of(config: NicConfig, width: int) -> Wire:
-    """Return the vectors of ``width`` values and the packets of a NIC."""
+def wire_of(config: NicConfig, width: int, bag_beats: Iterable[int] = ()) -> Wire:
+    """Return the vectors of ``width`` lanes and the packets of a NIC. bag_beats: see `Wire`."""
     beats = config.net_payload_beats
     return Wire(4 * width, min(TAGS_PER_BEAT, max(1, (beats - 1) * LANES // width)),
-                RECORDS_PER_BEAT * beats)
+                RECORDS_PER_BEAT * beats, tuple(map(int, bag_beats)))
 
 
 def remote_cache_of(config: NicConfig, runtime: Runtime) -> tuple[int, int]:

@@ -45,6 +45,10 @@ public:
             }
             return header;
         }
+        const uint32_t opcode = header::opcode.get(words);
+        // The header of bags' vectors states their size.
+        const uint32_t size = opcode == opcode::BAG_VECTORS || opcode == opcode::GPU_BAGS
+            ? uint32_t(header::final_beat.get(words)) + 1 : config.vector_beats;
         const uint32_t tags = (left + 31) / 32;
         for (uint32_t k = 0; k < left; k++) {
             const uint32_t word = payload[k / 32 * BEAT_WORDS + k % 32 / 2];
@@ -55,7 +59,7 @@ public:
                 out = std::max(out + (k >> config.vector_packing) + 3, unpacked_ + 1);
                 unpacked_ = out;
             } else {
-                out += uint64_t{k + 1} * config.vector_beats - 1;
+                out += uint64_t{k + 1} * size - 1;
             }
             land(tag, out + 1);
         }
@@ -78,6 +82,7 @@ struct Slot {
     // a bag: the next sample may repeat it.
     bool repeat, kept;
     uint32_t position;
+    uint32_t beats;  // of a bag's vector
 };
 
 // rtl.query.checker: checks records one by one, and releases samples when they are complete.
@@ -203,6 +208,7 @@ private:
             slot.key = query::row.of(record.value) | table << query::row.bits;
             slot.hash = hash_of(*plan_, slot.key);
             slot.owner = owner_of(*plan_, table, slot.hash, config_->node);
+            slot.beats = uint32_t(plan_->beats[table]);
         }
         staged_.push(slot);
     }

@@ -19,14 +19,13 @@ public:
     Gate gate;
     Reader reader, list_reader, vector_reader;
 
-    // `most_vectors`: vectors that fill a packet.
-    void init(Clock* clock, const Config& config, Packets* packets, Segments* segments,
-              uint32_t most_vectors) {
+    void init(Clock* clock, const Config& config, const Plan& plan, Packets* packets,
+              Segments* segments) {
         config_ = &config;
         sender.init(clock, config.link);
         landing.init(clock, config);
         receiver.init(clock, config, segments);
-        places.init(clock, config);
+        places.init(clock, config, plan);
         pool.init(clock, packets, segments, opcode::BAGS, config.nodes, config.node_buffers);
         pool.ages = config.bag_ages;
         pool.waits = config.bag_waits;
@@ -39,7 +38,7 @@ public:
         list_pool.batch = config.bag_batch;
         vector_pool.init(clock, packets, opcode::BAG_VECTORS, config.nodes, config.node_buffers,
                          false, 1);
-        vector_pool.limit = most_vectors;
+        vector_pool.room = (config.net_payload_beats - 1) << config.vector_packing;
         vector_pool.timeout = config.vector_timeout;
         vector_pool.packing = config.vector_packing;
         for (auto* each : {&reader, &list_reader, &vector_reader}) each->init(clock);

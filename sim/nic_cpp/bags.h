@@ -14,6 +14,7 @@ struct BagStart {
     uint16_t destination, step;
     uint32_t place;
     bool own;  // this node is the owner
+    uint32_t beats;  // of its vector
 };
 
 // A segment of a bag of `node`, at its owner.
@@ -104,6 +105,7 @@ public:
     void init(Clock* clock, const Config& config) {
         config_ = &config;
         places_.assign(config.owner_bags, 0);
+        sizes_.assign(config.owner_bags, 1);
         laps_.assign(config.owner_bags, 0);
         free_.init(clock, 0, 0);
         for (uint32_t id = 0; id < config.owner_bags; id++) free_.put(id, 0);
@@ -112,15 +114,16 @@ public:
         out.skid(clock);
     }
     Cycle next() const { return std::min(beats_.next(), free_.next()); }
-    // Take an id for `place`; return the tag of its vector.
-    uint32_t ask(uint32_t place) {
+    // Take an id for `place`; return the tag of its vector of `beats`.
+    uint32_t ask(uint32_t place, uint32_t beats) {
         const uint32_t id = ids.pop();
         places_[id] = place;
+        sizes_[id] = beats;
         return (id + laps_[id]++ * config_->owner_bags) & 0xFFFF;
     }
     // The last beat of a vector arrives in cycle `at`.
     void land(uint32_t tag, Cycle at) {
-        const uint32_t id = tag & (config_->owner_bags - 1), beats = config_->vector_beats;
+        const uint32_t id = tag & (config_->owner_bags - 1), beats = sizes_[id];
         for (uint32_t k = 1; k <= beats; k++)
             beats_.put({{places_[id], 0, 0}, k == beats}, at + config_->bag_landed + k - beats);
         free_.put(id, at + config_->bag_id_free);
@@ -140,7 +143,7 @@ public:
 
 private:
     const Config* config_ = nullptr;
-    std::vector<uint32_t> places_, laps_;
+    std::vector<uint32_t> places_, sizes_, laps_;
     Queue<uint32_t> free_;
     Queue<CacheBeat> beats_;
     bool inside_ = false, of_cache_ = false;
@@ -185,7 +188,7 @@ public:
             inside_ = starts.has() && (starts.front().own || landing.ids.has());
             if (inside_) {
                 bag_ = starts.pop();
-                landing_ = bag_.own ? bag_.place : landing.ask(bag_.place);
+                landing_ = bag_.own ? bag_.place : landing.ask(bag_.place, bag_.beats);
                 (bag_.own ? own : bags)++;
             }
         }
@@ -268,9 +271,11 @@ public:
     Queue<uint32_t> fills;  // last beats of vectors of the GPU
     Queue<CacheBeat> answers;
 
-    void init(Clock* clock, const Config& config) {
+    void init(Clock* clock, const Config& config, const Plan& plan) {
         config_ = &config;
+        plan_ = &plan;
         origins_.resize(config.owner_bags);
+        sizes_.assign(config.owner_bags, 1);
         fills.init(clock, 0, 0);
         free_.init(clock, config.number_back, 0);
         for (uint32_t place = 0; place < config.owner_bags; place++) free_.put(place, 0);
@@ -301,6 +306,7 @@ public:
             if (segment.head) {
                 origins_[place_] = {uint32_t(bag_head::landing.of(segment.words[0])), item_.node,
                                     item_.step};
+                sizes_[place_] = uint32_t(plan_->beats[bag_head::table.of(segment.words[0])]);
                 land_at(segment.words[0], place_);
                 bags++;
             }
@@ -328,15 +334,17 @@ private:
         if (!complete_.has() || !beats_out_.any()) return;
         beats_out_.take();
         const uint32_t place = complete_.front();
-        const bool final = ++beat_ == config_->vector_beats;
-        answers.push({origins_[place], final});
+        const bool final = ++beat_ == sizes_[place];
+        answers.push({origins_[place], final, sizes_[place]});
         if (!final) return;
         beat_ = 0;
         free_.push(complete_.pop());
     }
 
     const Config* config_ = nullptr;
+    const Plan* plan_ = nullptr;
     std::vector<Meta> origins_;
+    std::vector<uint32_t> sizes_;  // beats of the vector of each place
     Queue<uint32_t> free_, numbers_, complete_;
     Queue<OwnedSegment> others_, entry_;
     Queue<OutgoingSegment> output_;

@@ -29,6 +29,7 @@ struct Miss {
 struct CacheBeat {
     Meta meta;
     bool last;
+    uint32_t beats = 1;  // of a bag's vector
 };
 
 class Cache {

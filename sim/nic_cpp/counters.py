@@ -23,7 +23,7 @@ def _bag_packager(block: str, pool: str, reader: str) -> dict[str, str]:
 
 def _vector_packager(block: str, pool: str, reader: str) -> dict[str, str]:
     return {f"{block}.vectors": f"{pool}.units",
-            f"{block}.beats": f"{pool}.units * nic.config.vector_beats",
+            f"{block}.beats": f"{pool}.items",
             **_same(block, reader, "packets"), **_of(block, pool, full="full", timeouts="expired")}
 
 
@@ -71,6 +71,7 @@ COUNTED: dict[str, str] = {
     **_same("owner_places", "bags.places", "bags", "vectors"),
     **_bag_packager("bag_lists", "bags.list_pool", "bags.list_reader"),
     **_vector_packager("bag_vectors", "bags.vector_pool", "bags.vector_reader"),
+    "bag_vectors.size_changes": "bags.vector_pool.stepped",
     "bag_landing.vectors": "bags.landing.vectors",
     **_same("bag_repeats", "repeats", "bags", "repeats", "repeated_keys", "beyond"),
     **_same("repeat_store", "repeat_store", "kept", "repeats"),

@@ -105,7 +105,8 @@ public:
         net_assembler.init(&clock, c.net_payload_beats, c.assembled, c.assembler_room);
         host_assembler.init(&clock, c.host_payload_beats, c.assembled, c.assembler_room);
         if (c.link) link.init(&clock, c, &packets_);
-        if (c.owner_bags) bags.init(&clock, c, &packets_, &segments_, vector_pool.limit);
+        if (c.owner_bags)
+            bags.init(&clock, c, plan, &packets_, &segments_);
         if (c.repeat_positions) {
             repeats.init(&clock, c, &segments_);
             repeat_store.init(&clock);
@@ -450,6 +451,7 @@ private:
             header::step.set(words, packet.step);
             header::credit.set(words, packet.credit);
             header::count.set(words, packet.count);
+            header::final_beat.set(words, packet.final_beat);
             if (config.link && stream == NET) {
                 header::sequence.set(words, packet.sequence);
                 header::acknowledge.set(words, packet.acknowledge);
@@ -539,7 +541,7 @@ private:
             (mine ? dispatched_local : dispatched_remote)++;
         }
         if (bag) {
-            bags.sender.starts.push({slot.owner, slot.step, place, mine});
+            bags.sender.starts.push({slot.owner, slot.step, place, mine, slot.beats});
             dispatched_bags++;
         }
         if (begins) dispatch_.dense.push({slot.sample, slot.step});

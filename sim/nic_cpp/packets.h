@@ -12,6 +12,7 @@ struct Packet {
     uint32_t opcode, destination, step, count, credit, beats, tags;
     uint32_t answers;  // samples of its step that end with it, at the host
     uint32_t bags;     // that pool at their owner
+    uint32_t final_beat;  // of the vectors of bags
     uint32_t sequence, acknowledge;  // of a reliable link
     uint64_t address;  // destination in GPU memory
     std::vector<uint32_t> words;  // of the payload; missing words are zero
@@ -31,7 +32,7 @@ public:
         packet->destination = destination;
         packet->step = step;
         packet->count = packet->credit = packet->beats = packet->tags = 0;
-        packet->answers = packet->bags = 0;
+        packet->answers = packet->bags = packet->final_beat = 0;
         packet->sequence = packet->acknowledge = 0;
         packet->address = 0;
         packet->words.clear();
@@ -119,6 +120,7 @@ struct Item {
     uint32_t destination, step;
     uint64_t value;  // a record, or the landing of a vector
     bool last;       // last of its vector
+    uint32_t beats = 1;  // of a bag's vector
 };
 
 // rtl.network.packet_pool: collects items by destination. `Rules`, a subclass, decides whether the
@@ -247,9 +249,10 @@ private:
 // Packets of records or vectors.
 class Pool : public PoolOf<Pool, Item> {
 public:
-    uint64_t units = 0;
+    uint64_t units = 0, items = 0;
     NodeEvent joined;  // a record that shares a beat with the previous record
     uint32_t packing = 0;
+    uint32_t room = 0;  // beats of bags' vectors in a packet, 0 for other items
 
     void init(Clock* clock, Packets* packets, uint32_t opcode, uint32_t destinations,
               uint32_t buffers, bool match_step, uint32_t tags) {
@@ -267,11 +270,14 @@ private:
 
     Cycle expires(Cycle opened) const { return opened + timeout; }
     bool splits(const Item& item, const Packet& packet) {
-        const bool other = match_step_ && packet.step != item.step;
+        const bool other = (match_step_ && packet.step != item.step)
+                           || (room && packet.final_beat + 1 != item.beats);
         stepped += other;
         return other;
     }
     void add(const Item& item, Packet& packet) {
+        items++;
+        if (room) packet.final_beat = item.beats - 1;
         if (!item.last) return;
         units++;
         joined = {packet.count % RECORDS_PER_BEAT != 0, packet.destination};
@@ -285,7 +291,10 @@ private:
             packet.words.push_back(uint32_t(item.value >> 32));
         }
     }
-    bool fills(const Packet& packet) const { return packet.count >= limit; }
+    bool fills(const Packet& packet) const {
+        return packet.count >= (room ? std::min(TAGS_PER_BEAT, room / (packet.final_beat + 1))
+                                     : limit);
+    }
     uint32_t beats(const Packet& packet, uint32_t positions) const {
         return tags_ ? ((positions + (1u << packing) - 1) >> packing) + tags_
                      : (packet.count + RECORDS_PER_BEAT - 1) / RECORDS_PER_BEAT;

@@ -33,7 +33,8 @@ struct Router {
     void step(uint32_t node, Pool& pool) {
         if (remote.has() && pool.input.room()) {
             const CacheBeat beat = remote.pop();
-            pool.input.push({beat.meta.node, beat.meta.step, beat.meta.landing, beat.last});
+            pool.input.push({beat.meta.node, beat.meta.step, beat.meta.landing, beat.last,
+                             beat.beats});
         }
         if (head.has()) wire(head, head.front().meta.node == node ? local : remote);
     }

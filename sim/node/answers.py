@@ -41,12 +41,13 @@ class Answers:
     Parameters
     ----------
     number: of the node.
-    dimension: of a vector.
+    dimension: lanes of a vector.
     interaction: whether the NIC answers with interaction results instead of pooled vectors.
     refused: callback, called with the samples, steps and statuses of an ERRORS packet.
     pooling: ``sum`` or ``mean`` if the NIC sends each distinct vector of a share once; else None.
     completions: the ring to which the NIC writes a word when a share is complete. Without the ring,
         a share is complete with its last answer.
+    wire: format of the vectors that the host pools.
 
     If a NIC completes a share without all answers, the share is given up: samples without an answer
     get the status of the completion word, and their late answers are discarded. Without
@@ -65,9 +66,10 @@ class Answers:
 
     def __init__(self, number: int, dimension: int, *, interaction: bool,
                  refused: OnRefused = lambda samples, steps, statuses: None,
-                 pooling: str | None = None, completions: Completions | None = None):
+                 pooling: str | None = None, completions: Completions | None = None,
+                 wire: str = "float32"):
         self._number, self._dimension, self._tell_refused = number, dimension, refused
-        self._unique = pooling and UniqueShares(number, dimension, pooling, self.find)
+        self._unique = pooling and UniqueShares(number, dimension, pooling, self.find, wire)
         self._completions = completions
         self.answering = _RESULTS if interaction else _UNIQUE if pooling else _POOLED
         if completions is not None:

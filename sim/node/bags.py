@@ -32,7 +32,7 @@ class Bags:
     node: its number.
     config: of its NIC.
     plan: plan of the tables.
-    dimension: of a vector.
+    dimension: float32 values of a vector.
     pooling: ``sum`` or ``mean``, as NICs pool; the means of the plan are divided in any case.
     read: function that returns the rows in GPU memory.
     gpu, thread, memory: profile, launch thread and memory of the GPU.
@@ -45,6 +45,7 @@ class Bags:
         do not count, unless a node has no queries.
     gradients: function that takes the bags with gradients of a list, with its step, at a given
         time; None without training.
+    wire: format of the vectors of other nodes. Own bags are rounded in the same way.
 
     Members: ``foreign``, ``own``: bags pooled; ``keys`` of both; ``lists`` of other nodes' bags.
     """
@@ -56,11 +57,12 @@ class Bags:
                  events: EventQueue, send: Callable[[np.ndarray, float], None],
                  awake: Callable[[float], float], ended: Callable[[Step, float], None],
                  own_timed: bool = True,
-                 gradients: Callable[[BagGradients, int, float], None] | None = None):
+                 gradients: Callable[[BagGradients, int, float], None] | None = None,
+                 wire: str = "float32"):
         self._node, self._config, self._plan = node, config, plan
         self._own_timed, self._gradients, self._dimension = own_timed, gradients, dimension
-        self._pooling, self._read = pooling, read
-        self._rows, self._weighted = plan.owner_pooled, plan.weighted
+        self._pooling, self._read, self._wire = pooling, read, wire
+        self._rows, self._weighted, self._beats = plan.owner_pooled, plan.weighted, plan.beats
         self._held = plan.own_pooled(node) & (plan.owner_pooled > 0)
         self._events, self._send, self._awake, self._ended = events, send, awake, ended
         self._lists: GpuLookups[tuple[BagList, int]] = GpuLookups(gpu, 4 * dimension, thread,
@@ -107,7 +109,8 @@ class Bags:
         self.lists += 1
         self.foreign += len(bags)
         self.keys += len(bags.rows)
-        self._list_kernel(self._lists.arrive(now, (bags, head.step), len(bags.rows), len(bags)))
+        self._list_kernel(self._lists.arrive(now, (bags, head.step), len(bags.rows), len(bags),
+                                             bags.weight_count))
 
     def _check(self, bags: BagList) -> None:
         """Raise :class:`ProtocolError` unless this node pools ``bags``."""
@@ -136,8 +139,9 @@ class Bags:
 
     def _end_lists(self, gather: Gather[tuple[BagList, int]], now: float) -> None:
         for bags, step in gather.lists:
-            for packet in bag_vectors(bags, self._read, node=self._node, step=step,
-                                      payload_beats=self._config.host_payload_beats):
+            for packet in bag_vectors(bags, self._read, self._beats, node=self._node, step=step,
+                                      payload_beats=self._config.host_payload_beats,
+                                      wire=self._wire):
                 self._send(packet, now)
         self._list_kernel(self._lists.finish(now))
 
@@ -149,12 +153,13 @@ class Bags:
         if not len(bags) and step.sends(self._node):
             return
         if not self._own_timed and step.sends(self._node):
-            step.place_own(self._node, pooled_bags(bags, self._read, self._pooling))
+            step.place_own(self._node, self._pooled(bags))
             return
         self._pooling_of.add(step.number)
         self.own += len(bags)
         self.keys += len(bags.rows)
-        self._step_kernel(self._steps.arrive(now, (step, bags), len(bags.rows), len(bags)))
+        self._step_kernel(self._steps.arrive(now, (step, bags), len(bags.rows), len(bags),
+                                             bags.weight_count))
 
     def answered(self, step: Step) -> bool:
         """Record that the NIC has answered the share of ``step``; return whether it has ended."""
@@ -169,7 +174,7 @@ class Bags:
 
     def _end_steps(self, gather: Gather[tuple[Step, BagList]], now: float) -> None:
         for step, bags in gather.lists:
-            vectors = pooled_bags(bags, self._read, self._pooling)
+            vectors = self._pooled(bags)
             mean = self._plan.means[bags.tables]
             vectors[mean] = means(vectors[mean], bags.lengths[mean])
             step.place_own(self._node, vectors)
@@ -178,6 +183,11 @@ class Bags:
                 self._answered.discard(step.number)
                 self._ended(step, now)
         self._step_kernel(self._steps.finish(now))
+
+    def _pooled(self, bags: BagList) -> np.ndarray:
+        """Return the pooled vectors of own ``bags``: float32 ``[n, dimension]``."""
+        return pooled_bags(bags, self._read, self._pooling, self._wire,
+                           self._rows[bags.tables] > 0)
 
     def _wrong(self, what: str) -> ProtocolError:
         return ProtocolError(f"node {self._node} {what}")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from host.dlrm.formats import FORMATS, nic_lanes
 from host.model import Model
 from host.placement.shard import ShardPlan
 from rtl.config import NicConfig
@@ -26,6 +27,7 @@ class Delivery:
     plan: plan of the tables if GPUs pool bags; else None.
     own_pooling: ``sum`` or ``mean``, by which the GPU pools a node's own bags.
     own_timed: whether the kernel of the own bags takes time.
+    wire: format of vectors, between which and float32 the GPU converts.
     """
 
     pooling: str | None = None
@@ -35,12 +37,17 @@ class Delivery:
     plan: ShardPlan | None = None
     own_pooling: str = "sum"
     own_timed: bool = True
+    wire: str = "float32"
+
+    def lanes(self, dimension: int) -> int:
+        """Return the lanes of a vector of ``dimension`` values, padded for float32."""
+        return dimension if FORMATS[self.wire] == 4 else nic_lanes(dimension, self.wire)
 
     @classmethod
     def of(cls, config: NicConfig, runtime: Runtime, model: Model, plan: ShardPlan,
-           node: int, own_timed: bool = True) -> "Delivery":
+           node: int, own_timed: bool = True, wire: str = "float32") -> "Delivery":
         """Return the delivery of ``node`` with the settings of ``runtime``."""
         return cls(model.nic_pooling if runtime.deliver == "unique" else None,
                    config.completion_slots if runtime.completions else 0, runtime.gpu_rings,
                    RowPlaces.of(plan, node, model.width) if runtime.row_reads else None,
-                   plan if plan.gpus_pool else None, model.nic_pooling, own_timed)
+                   plan if plan.gpus_pool else None, model.nic_pooling, own_timed, wire)

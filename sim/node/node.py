@@ -57,12 +57,13 @@ class Node:
     engine: the running NIC.
     config: its configuration.
     answer: serves the rows in GPU memory.
-    dimension: of a vector.
+    dimension: float32 values of a vector.
     pcie, gpu: profiles of the timing models.
     in_flight: steps that this host keeps in flight.
     bottom: float32 operations of a sample's bottom MLP, if the NIC computes the interaction.
     training: function that makes the `TrainingHost`, if the NIC trains.
-    delivery: delivery of the NIC's answers and of its requests for rows.
+    delivery: delivery of the NIC's answers and of its requests for rows; in its format, a vector
+        has fewer lanes than values.
     read: function that returns the rows in GPU memory, if tables pool at their owner.
     """
 
@@ -80,8 +81,9 @@ class Node:
                                                                    memory)
         thread.join(lambda now: self._schedule_end(self._gpu.start(now)))
         delivery = delivery or Delivery()
+        lanes = delivery.lanes(dimension)
         self._rings = None if not delivery.gpu_rings else GpuRings(
-            number, config, dimension, ResidentKernel(
+            number, config, lanes, ResidentKernel(
                 gpu, 4 * dimension, self._events, lambda end: self.silent_gpu.after(end),
                 self._store), answer)
         self._row_reads = None if delivery.rows is None else RowReads(
@@ -92,7 +94,7 @@ class Node:
             number, config, delivery.plan, dimension, delivery.own_pooling, read, gpu, thread,
             memory, self._events, self._send, lambda end: self.silent_gpu.after(end),
             self._end_pooled, delivery.own_timed,
-            None if training is None else self._take_gradients)
+            None if training is None else self._take_gradients, delivery.wire)
         """The pooler of bags of owner-pooled tables, None without these tables."""
         self._completions = (Completions(number, delivery.completion_slots)
                              if delivery.completion_slots else None)
@@ -103,9 +105,9 @@ class Node:
         self._silenced: list[float] = []
         self._to_nic_starts: list[float] = []
         self._port = HostPort(engine, number, self._pcie.to_nic.cycles_per_byte, self._pcie.latency)
-        self._answers = Answers(number, dimension, interaction=bottom is not None,
+        self._answers = Answers(number, lanes, interaction=bottom is not None,
                                 refused=self._take_refusals, pooling=delivery.pooling,
-                                completions=self._completions)
+                                completions=self._completions, wire=delivery.wire)
         self.errors = self._answers.errors
         """Sample and status of each refusal."""
         self.dense = None if bottom is None else DenseVectors(

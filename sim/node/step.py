@@ -16,12 +16,11 @@ from host.dlrm.interaction import ResultLayout, interaction
 from host.model import Model
 from host.placement.shard import ShardPlan
 from host.samples import Samples, most_slots, share_sizes
-from host.wire.bags import BagList
 from host.wire.indices import check_share
-from host.wire.packets import bag_slots, query_records, record_fields, share_end
-from rtl.formats import QueryRecord, RecordKind
+from host.wire.packets import bag_slots, query_records
 from sim.node.owner_pooling import OwnerPooling, share_slots
 from sim.node.repeats import Repeats
+from sim.node.step_queries import StepQueries
 
 __all__ = ["PooledOf", "Step", "StepResult", "lacking"]
 
@@ -29,52 +28,34 @@ PooledOf = Callable[[Samples, Model, int], np.ndarray]
 """A function that returns pooled vectors as :func:`host.dlrm.dlrm.pooled_reference` does."""
 
 
-@dataclass
-class Step:
-    """One mini-batch in flight: its samples, and the answers received.
+@dataclass(kw_only=True)
+class Step(StepQueries):
+    """One mini-batch in flight: its queries, and the answers received.
 
     Nodes may work on their shares concurrently: no node writes data that another node reads.
 
-    Members
-    -------
+    Further members
+    ---------------
     number: the step, counted from 0.
     first: number of its first sample on the NICs, which count through all steps.
-    samples: its samples.
-    shares: first sample of each node's share, and the number of samples at the end.
     answers: float32 ``[samples, parts, values]``, filled as they arrive; the parts are bags or
         beats.
-    dense: dense vectors, float32 ``[samples, dimension]``, if the NIC computes the interaction.
     filled: parts received for each sample, with own bags once they are pooled: int64.
     status: error status of each sample, 0 for success.
     left: samples of each node's share that its NIC has to answer: int64.
-    records: query records of all samples: uint64.
-    bounds: begin and end of each sample's records.
     batch: the mini-batch as formed from the input; None for samples in input order.
     foreign_keys: sum over the shares of the distinct keys that other nodes own.
-    unique: whether the NICs send each distinct vector of a share once.
-    pools: bags of owner-pooled tables; None without owner-pooled tables.
-    repeats: repeated bags, which the NICs do not get; None if all bags are sent.
-    weighted: whether the bags of each table have weights, bool ``[tables]``; None without weights.
     starts, ends: host cycles of the first query and the last result of each share, once known.
     """
 
     number: int
     first: int
-    samples: Samples
-    shares: list[int]
     answers: np.ndarray
-    dense: np.ndarray | None
     filled: np.ndarray
     status: np.ndarray
     left: np.ndarray
-    records: np.ndarray
-    bounds: np.ndarray
     batch: MiniBatch | None = None
     foreign_keys: int = 0
-    unique: bool = False
-    pools: OwnerPooling | None = None
-    repeats: Repeats | None = None
-    weighted: np.ndarray | None = None
     starts: dict[int, float] = field(default_factory=dict)
     ends: dict[int, float] = field(default_factory=dict)
 
@@ -106,11 +87,13 @@ class Step:
                 ([0], np.cumsum(slots + (slots > 0))))
         # A NIC answers the samples with records. The GPU pools all bags of a share without records.
         asked = np.diff(np.concatenate(([0], np.cumsum(np.diff(bounds) > 0)))[shares])
-        return cls(number, first, samples, shares,
-                   np.zeros((n, *answer), np.float32), dense, np.zeros(n, np.int64),
-                   np.zeros(n, np.int64), np.where(asked > 0, asked, sizes), records, bounds, batch,
-                   unique=unique, pools=pools, repeats=again,
-                   weighted=plan.weighted if plan is not None and plan.weighted.any() else None)
+        return cls(
+            samples=samples, shares=shares, records=records, bounds=bounds, dense=dense,
+            unique=unique, pools=pools, repeats=again,
+            weighted=plan.weighted if plan is not None and plan.weighted.any() else None,
+            number=number, first=first, answers=np.zeros((n, *answer), np.float32),
+            filled=np.zeros(n, np.int64), status=np.zeros(n, np.int64),
+            left=np.where(asked > 0, asked, sizes), batch=batch)
 
     @property
     def numbers(self) -> np.ndarray:
@@ -145,95 +128,6 @@ class Step:
         bags are missing until the share ends."""
         return (int(self.left[node]) if self.repeats is None or node in self.ends else
                 len(lacking([self], node)))
-
-    def queries(self, node: int) -> np.ndarray:
-        """Return the query records of the share of ``node``, and the record of its end if the step
-        is ``unique``: uint64."""
-        first, end = self.bounds[self.shares[node:node + 2]]
-        records = self.records[first:end]
-        return np.concatenate((records, share_end())) if self.unique else records
-
-    def items(self, node: int) -> np.ndarray | None:
-        """Return the places in :meth:`queries` at which a packet may begin; None for all places."""
-        if self.pools is None:
-            return None
-        first, end = self.bounds[self.shares[node:node + 2]]
-        items = self.pools.items_within(first, end)
-        return np.append(items, (end - first, end - first + 1)) if self.unique else items
-
-    def sends(self, node: int) -> bool:
-        """Return whether ``node`` has queries for its NIC."""
-        return self.pools is None or self.pools.sends(node)
-
-    def own_bags(self, node: int) -> BagList:
-        """Return the bags of the share of ``node`` that its own GPU pools, except empty bags."""
-        assert self.pools is not None
-        return self.pools.own_bags(node, self.samples.slice(*self.shares[node:node + 2]),
-                                   self._sent(node))
-
-    def slot_kinds(self, node: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the kind of each slot in :meth:`queries`, and the begin of each sample's slots:
-        int64 ``[samples + 1]``."""
-        bounds = self.bounds[self.shares[node]:self.shares[node + 1] + 1]
-        records, starts = self.records[bounds[0]:bounds[-1]], bounds - bounds[0]
-        if self.pools is not None:
-            items = self.pools.items_within(bounds[0], bounds[-1])
-            records, starts = records[items], np.searchsorted(items, starts)
-        kinds = record_fields(QueryRecord, records)["kind"]
-        heads = np.cumsum(np.diff(starts) > 0)
-        return kinds[kinds != RecordKind.SAMPLE], starts - np.concatenate(([0], heads))
-
-    def bag_lengths(self, node: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the keys and the slots of each bag in :meth:`queries`: int64 ``[samples, bags]``.
-
-        With ``repeats``, both are 0 for a bag that is not sent.
-        """
-        share, sent = self.samples.slice(*self.shares[node:node + 2]), self._sent(node)
-        if self.pools is not None:
-            return self.pools.sent_lengths(node, share, sent)
-        lengths = share.bag_lengths.astype(np.int64) * (True if sent is None else sent)
-        return lengths, lengths
-
-    def slot_weights(self, node: int) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Return the weight of each slot in :meth:`queries` that is not empty, float32 ``[slots]``,
-        and whether the host weights the bags of each table in :meth:`bag_lengths`, bool; None
-        without weights.
-
-        A bag of an owner-pooled table is a slot of weight 1: its owner has used the weights.
-        """
-        if self.weighted is None:
-            return None, None
-        share, sent = self.samples.slice(*self.shares[node:node + 2]), self._sent(node)
-        assert share.weights is not None
-        pooled, tables = np.zeros((2, share.table_count), bool)
-        if self.pools is not None:
-            pooled, tables = self.pools.pooled, self.pools.own[node]
-        lengths = share.bag_lengths.astype(np.int64)
-        here = ~tables & (lengths > 0) & (True if sent is None else sent)
-        slots = here * np.where(pooled, 1, lengths)
-        weights = np.ones(int(slots.sum()), np.float32)
-        weights[np.repeat(np.tile(~pooled, len(share)), slots.reshape(-1))] = share.weights[
-            np.repeat((here & ~pooled).reshape(-1), lengths.reshape(-1))]
-        return weights, (self.weighted & ~pooled)[~tables]
-
-    def own_places(self, node: int) -> np.ndarray:
-        """Return the places of :meth:`own_bags` among the answers of the share of ``node``, which
-        are numbered sample by sample: int64."""
-        assert self.pools is not None
-        lengths = self.samples.bag_lengths[slice(*self.shares[node:node + 2])]
-        sent = self._sent(node)
-        return np.flatnonzero(self.pools.own[node] & (lengths > 0) & (
-            True if sent is None else sent))
-
-    def _sent(self, node: int) -> np.ndarray | None:
-        """Return whether each bag of the share of ``node`` is new; None if all bags are sent."""
-        return self.repeats and self.repeats.new[slice(*self.shares[node:node + 2])]
-
-    def sent_tables(self, node: int) -> np.ndarray | None:
-        """Return the tables of the bags in :meth:`bag_lengths`; None for all tables."""
-        if self.pools is None or self.dense is not None:
-            return None
-        return np.flatnonzero(~self.pools.own[node])
 
     def place_all(self, node: int, at: np.ndarray, parts: np.ndarray) -> None:
         """Store the complete answers of the NIC to the step's samples ``at``, ``[at, bags,

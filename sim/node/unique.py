@@ -7,6 +7,7 @@ import numpy as np
 
 from host.dlrm.dlrm import pool
 from host.dlrm.float32 import means
+from host.dlrm.formats import decoded
 from host.wire.indices import IndexPart, parse_indices
 from host.wire.packets import Header, parse_pooled
 from rtl.formats import EMPTY_INDEX, NO_SAMPLE, RecordKind
@@ -23,21 +24,21 @@ class UniqueShare:
     rejections. A sample is answered when the share is ``whole``: then :meth:`expand` pools its
     bags.
 
-    Parameters: ``step``; ``node``, whose share it is.
+    Parameters: ``step``; ``node``, whose share it is; ``wire``, format of the vectors.
 
     Members: ``ended``, whether the last vector has arrived; ``endless``, whether the end was
         rejected; ``dropped``, whether the share was given up, and later packets of it are ignored.
     """
 
-    def __init__(self, step: Step, node: int):
-        self.step, self._node = step, node
+    def __init__(self, step: Step, node: int, wire: str = "float32"):
+        self.step, self._node, self._wire = step, node, wire
         self.first, self._last = step.shares[node:node + 2]
         kinds, self._starts = step.slot_kinds(node)
         self._empty = kinds == RecordKind.EMPTY
         ends = kinds != RecordKind.KEY
         self._bags = np.cumsum(ends) - ends  # of each slot
         self._indices = np.empty(len(self._empty), np.uint16)
-        self._vectors = [np.empty((0, step.answers.shape[2]), np.float32)]
+        self._vectors: list[np.ndarray] = []
         self._count = self._next = 0
         self._lost: dict[int, int] = {}
         self._indexed = np.diff(self._starts) == 0
@@ -109,10 +110,11 @@ class UniqueShare:
         a vector whose status is an error ends with the status."""
         answered = self._status == 0
         keys = np.repeat(answered, np.diff(self._starts)) & ~self._empty
-        vectors, indices = np.concatenate(self._vectors), self._indices[keys]
+        step, indices = self.step, self._indices[keys]
+        vectors = decoded(np.concatenate(self._vectors), self._wire, step.answers.shape[2])
         if (wrong := indices >= len(vectors)).any():
             raise ProtocolError(f"that name vector {indices[wrong.argmax()]} of {len(vectors)}")
-        step, at = self.step, self.first + np.flatnonzero(answered)
+        at = self.first + np.flatnonzero(answered)
         lengths, slots = (each[answered] for each in step.bag_lengths(self._node))
         weights, weighted = step.slot_weights(self._node)
         pooled = pool(vectors[indices], slots.reshape(-1), "sum",
@@ -136,24 +138,26 @@ class UniqueShares:
     Parameters
     ----------
     node: its number.
-    dimension: of a vector.
+    dimension: lanes of a vector.
     pooling: of bags, ``sum`` or ``mean``.
     find: function from a sample in flight to its step and its index in the step; None for other
         samples.
+    wire: format of the vectors.
 
     ``sim/host_cpp/unique.h`` does the same in C++.
     """
 
     def __init__(self, node: int, dimension: int, pooling: str,
-                 find: Callable[[int], tuple[Step, int] | None]):
+                 find: Callable[[int], tuple[Step, int] | None], wire: str = "float32"):
         self._node, self._dimension, self._pooling, self._find = node, dimension, pooling, find
+        self._wire = wire
         self._shares: dict[int, UniqueShare] = {}
         self._dropped: set[int] = set()
         self._indexed = -1
 
     def open(self, step: Step) -> None:
         """Start accepting vectors and indices of ``step``."""
-        self._shares[step.number] = UniqueShare(step, self._node)
+        self._shares[step.number] = UniqueShare(step, self._node, self._wire)
 
     def lacks(self, step: Step) -> bool:
         """Whether any vector or index of ``step`` is still missing."""

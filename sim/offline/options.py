@@ -91,6 +91,7 @@ class PlanOptions:
     placement: str = same(Workload, "placement")
     pool: AnyPath = same(Workload, "pool")
     own_bags: str = same(Workload, "own_bags")
+    wire: str = same(Workload, "wire")
     optimizer: str = option(
         "none", "Optimizer of a training, whose state the memory must hold: none, sgd or "
         "rowwise-adagrad.")

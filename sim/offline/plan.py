@@ -22,12 +22,13 @@ from fractions import Fraction
 
 import numpy as np
 
+from host.dlrm.formats import in_lanes, nic_lanes, padding_notes
 from host.placement.deal import PLACEMENTS
 from host.placement.pooling import pool_obstacles
 from host.placement.sets import NodeCaches
 from host.placement.shard import ShardPlan, key_hash
 from host.samples import first_lookups, rechunk
-from sim.job.fit import check_units, config_to_build
+from sim.job.fit import check_units, check_wire, config_to_build
 from sim.job.inputs import SampleSource
 from sim.job.memory import STATE_BYTES, node_bytes
 from sim.job.pools import check_bags, check_weights, remote_cache_of, wire_of, with_pools
@@ -93,13 +94,17 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
         raise ValueError(f"optimizer must be one of {', '.join(STATE_BYTES)}, not {optimizer!r}")
     if hit_rate is not None and not 0 <= hit_rate <= 1:
         raise ValueError(f"hit_rate must be between 0 and 1, not {hit_rate!r}")
-    if optimizer != "none" and workload.own_bags != "nic":
-        raise ValueError(f"own_bags must be nic with an optimizer, not {workload.own_bags!r}")
+    for name, needed in (("own_bags", "nic"), ("wire", "float32")) if optimizer != "none" else ():
+        if getattr(workload, name) != needed:
+            raise ValueError(f"{name} must be {needed} with an optimizer, "
+                             f"not {getattr(workload, name)!r}")
     system, training = PlannedSystem.of(workload), optimizer != "none"
     if training:
         system = replace(system, runtime=replace(system.runtime, remote_cache=False))
+    check_wire(workload.wire, system.runtime)
     source = SampleSource.of(workload)
     model = system.runtime.of_model(source.model)
+    lanes = in_lanes(model, workload.wire)
     source = source.with_model(model)
     if system.runtime.interaction:
         check_units(system.config, model)
@@ -121,21 +126,21 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
     unique, misses = (float(traffic.counts[name].sum()) for name in ("unique", "misses"))
     lookups = float(traffic.counts["lookups"].sum())
     memory = system.cluster.gpu_memory_bytes
-    tables = pools.tables(wire_of(system.config, model.width), pool_obstacles(
+    tables = pools.tables(wire_of(system.config, lanes.width, dealt.beats), pool_obstacles(
         dealt, system.config, traffic.longest.tolist()))
-    stores = caches(model, system.cluster, system.config, system.runtime)
+    stores = caches(lanes, system.cluster, system.config, system.runtime)
     return {
         "schema": SCHEMA, "cluster": system.cluster.name, "config": system.config.name,
         "model": {"name": model.name, "tables": model.tables, "rows": sum(model.rows),
                   "dimension": model.dimension,
                   "dimensions": list(model.dimensions), "poolings": list(model.poolings)},
-        "notes": [*([model.padding] if model.padding else []), *notes],
+        "notes": [*padding_notes(model, workload.wire), *notes],
         "interaction": None if not system.runtime.interaction else {
             "mode": model.interaction, "itself": model.interaction_itself,
             "width": model.interaction_width},
         "nodes": workload.nodes, "gpus": workload.nodes * workload.gpus,
         "placement": workload.placement, "pool": workload.pool,
-        "own_bags": workload.own_bags, "optimizer": optimizer,
+        "own_bags": workload.own_bags, "wire": workload.wire, "optimizer": optimizer,
         "data": workload.data, "format": source.kind, "seed": workload.seed,
         "mini_batch": workload.mini_batch, "in_flight": workload.in_flight,
         "warmup": workload.warmup, "samples": traffic.samples, "mini_batches": traffic.batches,
@@ -183,7 +188,7 @@ def _replay(source: SampleSource, system: PlannedSystem, plans: dict[str, ShardP
     each node for each placement, and in training the times of updates."""
     workload, model = source.workload, source.model
     config, runtime, dealt = system.config, system.runtime, plans[workload.placement]
-    packing = Packing(config, runtime, workload.nodes, model.width,
+    packing = Packing(config, runtime, workload.nodes, nic_lanes(model.width, workload.wire),
                       InteractionCost.of(config, model) if runtime.interaction else None)
     traffic = Traffic(dealt, packing, merge=workload.in_flight > 1)
     sets = (runtime.local_cache_sets or config.local_cache_sets) if runtime.local_cache else 0

@@ -18,14 +18,16 @@ __all__ = ["Bags", "BatchSlots"]
 class Bags:
     """Bags that owners pool for NICs, in the order of their samples: int64 ``[n]`` each.
 
-    Members: ``requester``, ``owner``, nodes; ``keys``; ``words``, with the head; ``sent``, the
-    cycle in which a bag leaves its requester.
+    Members: ``requester``, ``owner``, nodes; ``keys``, and ``weights`` of them; ``words``, with the
+    head; ``beats`` of its vector; ``sent``, the cycle in which a bag leaves its requester.
     """
 
     requester: np.ndarray
     owner: np.ndarray
     keys: np.ndarray
+    weights: np.ndarray
     words: np.ndarray
+    beats: np.ndarray
     sent: np.ndarray
 
     @property
@@ -35,7 +37,7 @@ class Bags:
 
     def __getitem__(self, chosen: np.ndarray) -> Bags:
         return Bags(*(getattr(self, name)[chosen] for name in (
-            "requester", "owner", "keys", "words", "sent")))
+            "requester", "owner", "keys", "weights", "words", "beats", "sent")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +52,8 @@ class BatchSlots:
     parts: tables whose bags each node sends: int64 ``[nodes]``.
     sent: cycle in which each key leaves its requester, if its table pools there: int64 ``[keys]``.
     bags: bags of owner-pooled tables that pass a NIC.
-    own_bags, own_keys: bags and keys that each node's GPU pools without the NIC: int64 ``[nodes]``.
+    own_bags, own_keys, own_weights: bags, keys and weights that each node's GPU pools without the
+        NIC: int64 ``[nodes]``.
     """
 
     shares: np.ndarray
@@ -62,6 +65,7 @@ class BatchSlots:
     bags: Bags
     own_bags: np.ndarray
     own_keys: np.ndarray
+    own_weights: np.ndarray
 
     @classmethod
     def of(cls, batch: Samples, plan: ShardPlan, interaction: bool) -> BatchSlots:
@@ -88,13 +92,13 @@ class BatchSlots:
         replicated = np.array([each.kind == DescriptorKind.REPLICATED for each in plan.tables])
         owner = np.array([each.owner for each in plan.tables])
         requester = holder[sample]
-        full = own & (lengths > 0)
+        used = lengths * plan.weighted
         return cls(
             shares, slots.sum(axis=1), words.sum(axis=1),
             np.bincount(holder, slots.sum(axis=1), nodes).astype(np.int64),
             (~mine | interaction).sum(axis=1), np.repeat(before, keys) + place,
             Bags(requester, np.where(replicated[table], requester, owner[table]),
-                 lengths[sample, table], words[sample, table],
-                 before.reshape(lengths.shape)[sample, table]),
-            np.bincount(holder, full.sum(axis=1), nodes).astype(np.int64),
-            np.bincount(holder, np.where(full, lengths, 0).sum(axis=1), nodes).astype(np.int64))
+                 lengths[sample, table], used[sample, table], words[sample, table],
+                 plan.beats[table], before.reshape(lengths.shape)[sample, table]),
+            *(np.bincount(holder, (own * each).sum(axis=1), nodes).astype(np.int64)
+              for each in (lengths > 0, lengths, used)))

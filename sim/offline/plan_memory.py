@@ -57,7 +57,7 @@ def caches(model: Model, cluster: Cluster, config: NicConfig, runtime: Runtime) 
     """Return a node's stores that are nearer than its GPU: the NIC's caches and the card's HBM.
 
     Each has ``name``, ``built`` (whether this NIC uses it), ``rows``, and ``bytes``, the size of
-    that many vectors of the model. The remote cache holds rows of other nodes.
+    that many vectors of the model, which is in lanes. The remote cache holds rows of other nodes.
     """
     each = row_bytes(model.width)
     found = []

@@ -62,7 +62,7 @@ class Packing:
     -------
     config, runtime: sizes and settings of the NIC.
     nodes: nodes of the cluster.
-    dimension: dimension of the model; vectors of fewer than 16 values share beats.
+    dimension: lanes of a vector; vectors of fewer than 16 lanes share beats.
     interaction: cost of the interaction on the NIC, or None.
 
     A vector that exceeds a packet of this NIC counts as a packet; the NIC does not support its

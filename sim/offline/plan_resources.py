@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from host.dlrm.formats import nic_lanes
 from host.model import Model
 from host.timing.clock import CYCLE_NS
 from host.timing.cluster import Cluster, load_cluster
@@ -15,6 +16,7 @@ from host.timing.network import Network, NetworkProfile
 from host.timing.pcie import PcieProfile
 from host.toml.profile import load_profile
 from rtl.config import NicConfig, beats_of, preset
+from rtl.formats import RECORDS_PER_BEAT
 from sim.job.settings import Runtime, apply_settings
 from sim.job.workload import Workload, check_cluster
 from sim.offline.plan_interaction import InteractionCost
@@ -56,7 +58,7 @@ def resources_of(workload: Workload, system: PlannedSystem, model: Model, traffi
     ``counts`` are those of ``traffic``, per mini-batch.
     """
     config, pcie, gpu, network = system.config, system.pcie, system.gpu, system.network
-    cycle_us, beats = CYCLE_NS / 1000, beats_of(model.width)
+    cycle_us, beats = CYCLE_NS / 1000, beats_of(nic_lanes(model.width, workload.wire))
     pcie_bytes_us, network_bytes_us = pcie.bandwidth_gb_s * 1e3, network.bandwidth_gbit_s * 125
     row = max(4 * model.width, gpu.access_bytes) / (
         gpu.memory_bandwidth_gb_s * gpu.gather_fraction * 1e3)
@@ -88,7 +90,7 @@ def resources_of(workload: Workload, system: PlannedSystem, model: Model, traffi
         add("NIC bags", "1 segment a cycle", lambda kind: np.maximum(
             counts["bag_segments_out"], counts["bag_segments_in"]) * cycle_us)
         add("NIC vectors of bags", "1 beat a cycle",
-            lambda kind: counts["bags_in"] * beats * cycle_us)
+            lambda kind: counts["bag_beats_in"] * cycle_us)
     add("NIC pooling", "1 beat a cycle", lambda kind: counts["slots"] * beats * cycle_us)
     if system.runtime.interaction:
         cycles = InteractionCost.of(config, model).cycles
@@ -96,7 +98,8 @@ def resources_of(workload: Workload, system: PlannedSystem, model: Model, traffi
             lambda kind: counts["samples"] * cycles * cycle_us)
     add("GPU gather", f"{gpu.memory_bandwidth_gb_s:g} GB/s",
         lambda kind: counts["misses"] * row + (
-            gpu.cycles_of_bags(counts["gathered_keys"], counts["gathered_bags"], 4 * model.width)
+            gpu.cycles_of_bags(counts["gathered_keys"], counts["gathered_bags"], 4 * model.width,
+                               counts["gathered_weights"])
             * cycle_us if "gathered_keys" in counts else 0))
     # By Little's law: places occupied, and the time for which each is occupied.
     add("misses in flight", f"{config.misses_in_flight:,} a gather",
@@ -109,6 +112,10 @@ def resources_of(workload: Workload, system: PlannedSystem, model: Model, traffi
         add("bags in flight", f"{config.owner_bags:,} a round trip", lambda kind: np.maximum(
             counts["bags_out"] * pooled_us, counts["bags_in"] * system.gather_us)
             / config.owner_bags)
+        share = config.owner_bag_beats // workload.nodes
+        window = workload.nodes * (share - share // 8)
+        add("bag credit", f"{window:,} beats a round trip", lambda kind: pooled_us / window * (
+            counts["bag_segments_in"] - (1 - 1 / RECORDS_PER_BEAT) * counts["bags_in"]))
     # To the NIC, to the owner and its GPU and back, to the host; then the hand-out of the next. A
     # flush before the word of a step is one more round trip.
     flush = system.runtime.completions and system.runtime.completion_flush

@@ -16,9 +16,11 @@ Packets that carry only credit are left out.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 
+from host.distinct import distinct
 from host.placement.shard import ShardPlan
 from host.samples import Samples
 from rtl.bags.pool import BagPool
@@ -49,11 +51,12 @@ class Traffic:
         hold buffer, ``bags`` pooled, ``unique`` and ``misses`` of the local cache; with
         ``deliver=unique`` the ``indices`` of slots, and ``slots`` and ``bags`` count the unique
         vectors and the end of the share; with owner-pooled tables, ``bags_out`` and ``bags_in`` of
-        requesters and owners, ``bag_segments_out`` and ``bag_segments_in``; if GPUs pool bags,
-        ``gathered_bags`` and ``gathered_keys``; and with the prefix ``full_`` or ``expected_``:
-        ``to_nic``, ``from_nic``, ``out``, ``in`` in bytes, ``out_frames``, ``in_frames``, and
-        ``lists`` of rows for the GPU, each of which causes at most one gather.
-        Slots, bags and packets to the host exclude bags that a node's own GPU pools.
+        requesters and owners, ``bag_beats_in`` of their vectors, ``bag_segments_out`` and
+        ``bag_segments_in``; if GPUs pool bags, ``gathered_bags``, ``gathered_keys`` and
+        ``gathered_weights``; and with the prefix ``full_`` or ``expected_``: ``to_nic``,
+        ``from_nic``, ``out``, ``in`` in bytes, ``out_frames``, ``in_frames``, and ``lists`` of rows
+        for the GPU, each of which causes at most one gather. Slots, bags and packets to the host
+        exclude bags that a node's own GPU pools.
     most: maximum over mini-batches and nodes of ``unique`` keys, ``slots`` and ``share_slots``
         (all keys and empty bags of a share), and over samples of ``sample_slots``.
     longest: keys of the longest bag of each table: int64 ``[tables]``.
@@ -126,11 +129,14 @@ class Traffic:
         nodes, bags = self._plan.nodes, found.bags
         for name, at, weights in () if not self._plan.pools_at_owner else (
                 ("bags_out", foreign.requester, None), ("bags_in", bags.owner, None),
+                ("bag_beats_in", bags.owner, bags.beats),
                 ("bag_segments_out", bags.requester, bags.segments),
                 ("bag_segments_in", bags.owner, bags.segments)):
             self._count(name, np.bincount(at, weights, nodes))
         self._count("gathered_bags", found.own_bags + np.bincount(bags.owner, minlength=nodes))
         self._count("gathered_keys", found.own_keys + np.bincount(bags.owner, bags.keys, nodes))
+        self._count("gathered_weights",
+                    found.own_weights + np.bincount(bags.owner, bags.weights, nodes))
 
     def _host_packets(self, found: BatchSlots, vectors: np.ndarray) -> None:
         """Count packets of queries and answers.
@@ -169,7 +175,8 @@ class Traffic:
         self._add(f"{kind}_lists", node, len(lists))
         self._add(f"{kind}_from_nic", node, packing.record_bytes(lists))
         self._add(f"{kind}_to_nic", node, packing.answer_bytes(lists))
-        self._vectors(kind, node, asker[own], served, timed)
+        left = _serialize(served, np.full(len(served), beats_of(packing.dimension)))
+        self._vectors(kind, node, asker[own], left, timed, packing)
 
     def _bags(self, kind: str, node: int, foreign: Bags, timed: bool) -> None:
         """Count the packets of bags that ``node`` sends to others."""
@@ -192,14 +199,17 @@ class Traffic:
             packing.runtime.request_timeout if timed else None, packing.listed_bags)
         self._add(f"{kind}_lists", node, len(lists))
         self._add(f"{kind}_from_nic", node, packing.record_bytes(words))
-        self._add(f"{kind}_to_nic", node, packing.answer_bytes(lists))
-        self._vectors(kind, node, bags.requester, served, timed)
+        left, of = _serialize(served, bags.beats), np.repeat(np.arange(len(lists)), lists)
+        for beats in distinct(bags.beats):
+            # A packet has vectors of one size.
+            mine = bags.beats == beats
+            short = replace(packing, dimension=min(packing.dimension, LANES * int(beats)))
+            self._add(f"{kind}_to_nic", node, short.answer_bytes(np.bincount(of[mine])))
+            self._vectors(kind, node, bags.requester[mine], left[mine], timed, short)
 
-    def _vectors(self, kind: str, node: int, requesters: np.ndarray, served: np.ndarray,
-                 timed: bool) -> None:
-        """Count the vectors that ``node`` sends to other ``requesters``, ready when ``served``."""
-        packing = self._packing
-        left = _serialize(served, np.full(len(served), beats_of(packing.dimension)))
+    def _vectors(self, kind: str, node: int, requesters: np.ndarray, left: np.ndarray,
+                 timed: bool, packing: Packing) -> None:
+        """Count the vectors that ``node`` sends to other ``requesters`` in cycles ``left``."""
         timeout = packing.runtime.vector_timeout + packing.lateness if timed else None
         for requester in range(self._plan.nodes):
             if requester == node:

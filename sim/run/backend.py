@@ -3,13 +3,14 @@
 The Python implementations (:mod:`sim.node`, :mod:`sim.cluster`, :mod:`host.dlrm`) are the
 reference; both give the same bits and cycles. Python is used with Amaranth's simulator, which needs
 no compiler, and for special behaviour: a traced NIC, a silent host or GPU, repeated bags, bags with
-weights, training, a test.
+weights, values of 16 bits on the wire, training, a test.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from host.dlrm.formats import FORMATS
 from host.dlrm.optimizer import Optimizer
 from host.dlrm.row_store import RowStore
 from host.dlrm.rows import row_values
@@ -57,8 +58,8 @@ class Backend:
     numerics: linear layers and pooled vectors, for checks and for training.
     compiled_hosts: whether to use compiled hosts and GPUs if the NIC is compiled and no host is
         observed or disturbed.
-    rows: maker of the hosts' answers for rows that are not derived from the seed; requires hosts in
-        Python.
+    rows: maker of the hosts' answers for rows that are not derived from the seed, in the format of
+        the wire; requires hosts in Python.
     given: rows in GPU memory that are not derived from the seed.
     exchange: maker of the frame exchange; None selects the compiled exchange if all NICs are
         compiled, else the Python exchange.
@@ -91,11 +92,15 @@ class Backend:
                 and not model.weighted_tables):
             if isinstance(engine, ModelEngine):
                 return ModelNode(number, engine, config, model.width, *rest, delivery)
-            if isinstance(engine, CompiledEngine) and engine.drivable:
+            if (isinstance(engine, CompiledEngine) and engine.drivable
+                    and FORMATS[workload.wire] == 4):
                 return CompiledNode(number, engine, config, model, workload.seed, *rest, delivery,
                                     self.given)
-        rows = self.rows or (self.given.answers if self.given else row_answers)
-        answer = rows(model, workload.seed, number, config.host_payload_beats)
+        if self.rows is not None:
+            answer = self.rows(model, workload.seed, number, config.host_payload_beats)
+        else:
+            rows = self.given.answers if self.given else row_answers
+            answer = rows(model, workload.seed, number, config.host_payload_beats, workload.wire)
         read = None if delivery.plan is None else self._read(model)
         return Node(number, engine, config, answer, model.width, *rest, delivery=delivery,
                     read=read)

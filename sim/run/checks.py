@@ -4,11 +4,13 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from functools import partial
 from time import thread_time
 
 import numpy as np
 
-from host.dlrm.dlrm import Dlrm, divided
+from host.dlrm.dlrm import Dlrm, divided, pooled_reference
+from host.dlrm.formats import FORMATS
 from host.dlrm.interaction import ResultLayout
 from host.model import Model
 from host.samples import Samples
@@ -25,10 +27,12 @@ def make_check(dlrm: Dlrm, pooled: PooledOf, layout: ResultLayout | None,
                divides: bool = False) -> Check:
     """Return a function that checks answers and predicts from them; rejected samples give NaN.
 
-    pooled: computes pooled vectors.
+    pooled: computes pooled vectors, if they are float32 on the wire.
     layout: layout of interaction results, if the NICs deliver them.
     divides: whether NICs make the means of a model whose tables differ, not hosts.
     """
+    if FORMATS[dlrm.wire] < 4:
+        pooled = partial(pooled_reference, wire=dlrm.wire, owner_tables=dlrm.owner_tables)
     dlrm.draw()  # loaded here, not in the first check
 
     def completed(samples: Samples, model: Model, seed: int) -> np.ndarray:

@@ -95,7 +95,7 @@ def _pooling_waits(config: NicConfig, mini_batch: int, gpu: GpuProfile, pcie: Pc
     launch, keys, share = _launch(gpu), 2 * config.bag_words, -(-mini_batch // nodes)
 
     def kernel(bags: int, rows: int) -> float:
-        return launch + gpu.cycles_of_bags(rows, bags, row_bytes)
+        return launch + gpu.cycles_of_bags(rows, bags, row_bytes, rows * plan.weighted.any())
 
     rows = share * (tables * keys + plan.own_at_gpu * config.sample_slots)
     own = kernel(share * (len(plan.tables) if plan.own_at_gpu else tables), rows)

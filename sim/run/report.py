@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 from rich.table import Table
 
+from host.dlrm.formats import padding_notes
 from host.timing.clock import CYCLE_NS
 from sim.cluster.frame_faults import remedy
 from sim.nic.savings import remote_cache_summary, saved_bytes
@@ -34,7 +35,7 @@ def summary(run: Measurements) -> dict:
     saved = remote["hits"] if run.counters and options.workload.nodes > 1 else None
     found["network"] |= {
         "saved_lookups": saved,
-        "saved_bytes": None if saved is None else saved_bytes(saved, model.width)}
+        "saved_bytes": None if saved is None else saved_bytes(saved, simulation.lanes.width)}
     return {
         "schema": SCHEMA,
         "complete": run.complete,
@@ -45,7 +46,7 @@ def summary(run: Measurements) -> dict:
         "model": {"name": model.name, "tables": model.tables,
                   "rows": sum(model.rows), "dimension": model.dimension,
                   "dimensions": list(model.dimensions), "poolings": list(model.poolings)},
-        "notes": [*([model.padding] if model.padding else []), *run.notes],
+        "notes": [*padding_notes(model, options.workload.wire), *run.notes],
         "options": options.as_dict(),
         "samples": run.samples,
         "lookups": run.lookups,

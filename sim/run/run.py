@@ -19,7 +19,7 @@ from rtl.config import LANES, preset
 from sim.cluster.watchdog import StuckError
 from sim.files.outputs import LiveJson
 from sim.files.stop import never
-from sim.job.fit import divides_by_table, fitting_nic
+from sim.job.fit import check_wire, divides_by_table, fitting_nic
 from sim.job.inputs import SampleSource, batcher_of, check_warmup, holdable
 from sim.job.memory import check_memory
 from sim.job.options import RunOptions
@@ -102,7 +102,8 @@ class Run:
         self._unique = runtime.deliver == "unique"
         check_memory(workload, self.model, source.gpu_plan(),
                      dimensions=runtime.stored_dimensions(self.model))
-        self._dlrm = Dlrm(self.model, workload.seed, simulation.mlp, backend.numerics.linear)
+        self._dlrm = Dlrm(self.model, workload.seed, simulation.mlp, backend.numerics.linear,
+                          workload.wire, tuple(np.flatnonzero(self.plan.owner_pooled).tolist()))
         self._before: Samples | None = None
         self.batcher = batcher_of(workload)
         if batches is None:
@@ -116,6 +117,7 @@ class Run:
             slots = share_slots(first.samples, self.plan, new_bags(
                 first.samples, workload.nodes, workload.host_repeats))
             if slots > MOST_INDICES:
+                check_wire(workload.wire, runtime, slots)
                 runtime, self._unique = replace(runtime, deliver="pooled"), False
                 self.notes.append(pooled_instead(slots))
         check_weights(self.plan, runtime.deliver)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
+from host.dlrm.formats import in_lanes
 from host.dlrm.optimizer import Optimizer
 from host.dlrm.row_store import RowStore
 from host.model import Model
@@ -64,7 +65,8 @@ class Simulation:
 
     Members
     -------
-    config, runtime, model, plan: as given.
+    config, runtime, model, plan: as given. lanes: the model as NICs see it, with dimensions in
+        lanes of the format on the wire.
     cluster; registers, of each node; waves, the waveform writer or None; network; gpu, its profile.
     hand_out: cycles from an answer at one node until the front end can act on it at another.
     faults: of the run. restarts: return values of :func:`sim.run.restart.restart` so far.
@@ -75,6 +77,7 @@ class Simulation:
                  plan: ShardPlan, backend: Backend, written: WrittenRows | None = None):
         workload, simulation = options.workload, options.simulation
         self.config, self.runtime, self.model, self.plan = config, runtime, model, plan
+        self.lanes = in_lanes(model, workload.wire)
         self._backend, self._written = backend, written
         self._pcie = load_profile(workload.pcie, PcieProfile, field="pcie")
         self.faults = workload.fault_plan
@@ -123,16 +126,16 @@ class Simulation:
     def load(self, number: int) -> None:
         """Queue the register writes of node ``number``."""
         registers = self.registers[number]
-        self._nic.configure(registers, self.runtime, self.plan, self.model, node=number,
+        self._nic.configure(registers, self.runtime, self.plan, self.lanes, node=number,
                             nodes=self.plan.nodes,
                             repeats=self._backend.options.workload.repeats == "nic")
         for item in self._written.registers.items() if self._written else ():
             registers.write(*item)
 
     def _node(self, number: int, engine: Engine) -> ClusterNode:
-        config, model = self.config, self.model
+        config, model, workload = self.config, self.model, self._backend.options.workload
         delivery = Delivery.of(config, self.runtime, model, self.plan, number,
-                               self._backend.options.workload.owner_tables is None)
+                               workload.owner_tables is None, workload.wire)
         if self._written is not None:
             return self._backend.training_node(number, engine, config, self.plan,
                                                self._written.stores[number], self._pcie, self.gpu,

@@ -13,7 +13,7 @@ from sim.evaluation.fields import Workload, devices_of, model_of
 from sim.evaluation.forming import FILE_ORDER, Forming
 from sim.evaluation.measure import busy_us, measure_system
 from sim.evaluation.point import Point
-from sim.evaluation.search import Site
+from sim.evaluation.site import Site
 from sim.evaluation.store import Store
 from sim.evaluation.systems import canonical, system_of
 from sim.evaluation.trace import FewSamplesError

@@ -14,7 +14,7 @@ from rtl.config import preset
 from sim.evaluation.fields import Workload
 from sim.evaluation.measure import alone, busy_us
 from sim.evaluation.point import Point
-from sim.evaluation.search import Site
+from sim.evaluation.site import Site
 from sim.evaluation.system import INTERACTION_VECTORS, nics_interact
 from sim.evaluation.systems import EN, FULL, canonical, system_of
 from sim.evaluation.trace import Trace

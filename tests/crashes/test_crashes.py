@@ -223,6 +223,7 @@ def test_a_full_disk(bags, tmp_path, often, compiled, largest):
     assert set(_visible(folder)) <= {"r.json"}
 
 
+@pytest.mark.thorough
 def test_a_full_disk_leaves_the_checkpoint_before(bags, tmp_path, often, compiled):
     folder = tmp_path / "out"
     folder.mkdir()

@@ -1,15 +1,20 @@
 """A small packet pool between items and packets, and its invariant: the location of each buffer,
 the state of the open buffers, and the reason for each close."""
 
-from amaranth.hdl import Array, Cat, Mux, Signal, Value
+import sys
+from collections.abc import Sequence
+from unittest.mock import patch
+
+from amaranth.hdl import Array, Cat, Const, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.utils import bits_for, ceil_log2
 
 from rtl.network.packet_pool import PacketPool
+from rtl.network.vector_pool import VectorPool
 from tests.formal.bench import Bench
 from tests.formal.plain import TimedFIFO
 from tests.formal.shown import LOCALS, ShownRam
-from tests.mutants import variant
+from tests.mutants import contains, variant
 
 __all__ = ["Pooling"]
 
@@ -21,6 +26,25 @@ _SHOWN = [("        return m\n", f"        {LOCALS.format('inner')}return m\n"),
            f"{LOCALS.format('entering')}m.d.sync += [single.eq(self.limit <= 1),"),
           ("sweep, swept = Signal(range(buffers)), Signal()",
            "sweep, swept = Signal(range(buffers)), Signal(); free.sweep = sweep")]
+_SHOWN_SIZES = ("return filling, other, single",
+                f"{LOCALS.format('entering')}return filling, other, single")
+
+
+def _block(edits: Sequence[tuple[str, str]], sized: bool, node: int) -> type:
+    """Return a pool after ``edits`` whose destinations have ``node`` bits, and whose signals are
+    visible."""
+    own = [edit for edit in edits if sized and contains(VectorPool, edit[0])]
+    pool = variant(
+        PacketPool, *(edit for edit in edits if edit not in own), *_SHOWN,
+        ("ages = Ram(32, n", f"ages = Ram({TIME}, n"),
+        ("age, bits = Signal(32,", f"age, bits = Signal({TIME},"),
+        ('"time": In(32), "timeout": In(16)', f'"time": In({TIME}), "timeout": In({TIME})'),
+        NODE_BITS=node, STEP_BITS=1, StreamFIFO=TimedFIFO, Ram=ShownRam)
+    if not sized:
+        return pool
+    # A variant executes the imports of its module again.
+    with patch.object(sys.modules[PacketPool.__module__], "PacketPool", pool):
+        return variant(VectorPool, *own, _SHOWN_SIZES, BEAT_INDEX_BITS=1)
 
 
 class Pooling:
@@ -32,35 +56,39 @@ class Pooling:
 
     match: a packet has units of one step.
     sizes: destinations, buffers, positions.
+    sized: the pool is that of vectors. The step is then the label of a unit, and each label has a
+        number of items and a limit of its own.
 
     Member ``here``: for each buffer, it gets an item.
     """
 
-    def __init__(self, *edits: tuple[str, str], match: bool, sizes: tuple[int, int, int]):
+    def __init__(self, *edits: tuple[str, str], match: bool, sizes: tuple[int, int, int],
+                 sized: bool = False):
         self.bench = bench = Bench()
         self.match, (self.destinations, self.buffers, self.positions) = match, sizes
+        self.sized = sized
         m, node = bench.m, ceil_log2(self.destinations)
-        self.dut = dut = variant(
-            PacketPool, *edits, *_SHOWN, ("ages = Ram(32, n", f"ages = Ram({TIME}, n"),
-            ("age, bits = Signal(32,", f"age, bits = Signal({TIME},"),
-            ('"time": In(32), "timeout": In(16)', f'"time": In({TIME}), "timeout": In({TIME})'),
-            NODE_BITS=node, STEP_BITS=1, StreamFIFO=TimedFIFO, Ram=ShownRam)(
-                *sizes, match_step=match)
+        block = _block(edits, sized, node)
+        self.dut = dut = block(*sizes) if sized else block(*sizes, match_step=match)
         dut._MustUse__silence = True  # elaborated here, because statements refer to its parts
         m.submodules.dut = dut.elaborate(None)
         self.parts = m.submodules.dut.submodules
         self.timeout = bench.constant(2, "timeout")
-        self.limit, self.two = bench.constant(len(dut.limit), "limit"), bench.constant(1, "two")
+        # By step. Without sizes, a step changes nothing.
+        limits = [bench.constant(len(dut.limit), "limit") for _ in range(1 + sized)]
+        twos = [bench.constant(1, "two") for _ in range(1 + sized)]
+        self.limits, self.twos = Array(limits * (2 - sized)), Array(twos * (2 - sized))
         time, begin = Signal(TIME), bench.constant(1, "begin")
         # Constant inputs are valid from the cycle after reset on.
         self.started = Signal()
         m.d.sync += [time.eq(time + 1), self.started.eq(1)]
         self._offer(node)
-        m.d.comb += [dut.time.eq(time + begin), dut.timeout.eq(self.timeout),
-                     dut.limit.eq(self.limit)]
+        m.d.comb += [dut.time.eq(time + begin), dut.timeout.eq(self.timeout)]
+        if not sized:
+            m.d.comb += dut.limit.eq(limits[0])
         # A unit fits into a buffer, and so does the allowed number of units.
-        bench.assume((self.limit << self.two) <= self.positions)
-        self.most = Mux(self.limit == 0, 1, self.limit)
+        bench.assume(*((Mux(sized & (limit == 0), 1, limit) << two) <= self.positions
+                       for limit, two in zip(limits, twos, strict=True)))
         self._watch(node)
 
     def _offer(self, node: int) -> None:
@@ -72,13 +100,17 @@ class Pooling:
         m.d.comb += [
             offered.eq(Cat(Mux(self.second, self.kept, Cat(
                 Mux(destination < self.destinations, destination, 0), step)),
-                ~self.two | self.second)),
+                ~self.twos[offered.step] | self.second)),
             dut.valid.eq(bench.free(name="offers") & self.started),
-            dut.destination.eq(offered.destination), dut.step.eq(offered.step),
-            dut.last.eq(offered.last)]
+            dut.destination.eq(offered.destination), dut.last.eq(offered.last)]
+        if self.sized:
+            m.d.comb += [dut.label.eq(offered.step), dut.ahead.eq(self.most(offered.step) - 1)]
+        else:
+            m.d.comb += dut.step.eq(offered.step)
         self.inside, taken = Signal(), dut.take & dut.valid
         with m.If(taken):
-            m.d.sync += [self.second.eq(self.two & ~self.second), self.kept.eq(offered),
+            m.d.sync += [self.second.eq(self.twos[offered.step] & ~self.second),
+                         self.kept.eq(offered),
                          self.mine.eq(offered)]
         with m.If(dut.ready | taken):
             m.d.sync += self.inside.eq(taken)
@@ -109,7 +141,7 @@ class Pooling:
             same = (buffer.destination == mine.destination) & (~match | (buffer.step == mine.step))
             good.append(here & Mux(begins, ~buffer.filling & ~buffer.closed & (dut.unit == 0), (
                 buffer.filling & same & (buffer.positions == dut.position)
-                & (buffer.units == dut.unit) & (buffer.units < self.most))))
+                & (buffer.units == dut.unit) & (buffer.units < self.most(mine.step)))))
             told.append((shown.buffer == k) & self._is_told(buffer, shown))
             reason.append((shown.buffer != k) | self._has_reason(buffer))
             with m.If(here):
@@ -134,17 +166,26 @@ class Pooling:
         bench.always("idle", ~dut.idle | ~(self.inside | bench.any_of(
             buffer.filling for buffer in self.noted)))
 
+    def most(self, step: Value) -> Value:
+        """Return the most units of a packet of ``step``."""
+        return Mux(self.limits[step] == 0, 1, self.limits[step])
+
+    def _step(self, of) -> Value:
+        """Return the step of a part of the pool."""
+        return of.label if self.sized else of.step
+
     def _is_told(self, buffer, told) -> Value:
         """Return whether an output packet matches the content of ``buffer``."""
         return (buffer.filling & ~buffer.middle & (buffer.units != 0)
                 & (told.units == buffer.units) & (told.positions == buffer.positions)
                 & (told.destination == buffer.destination)
-                & (~self.match | (told.step == buffer.step)))
+                & (~self.match | (self._step(told) == buffer.step)))
 
     def _has_reason(self, buffer) -> Value:
         """Return whether a packet has a reason to close: it is full, it was old enough, or a unit
         of another step arrived."""
-        return (buffer.units == self.most) | (buffer.age >= self.timeout + 2) | self.match
+        return ((buffer.units == self.most(buffer.step))
+                | (buffer.age >= self.timeout + 2) | self.match)
 
     def soon(self) -> None:
         """State bounds on the time until packets close and items get their places."""
@@ -153,7 +194,7 @@ class Pooling:
         late = self.destinations + 2 + self.buffers
         for k, buffer in enumerate(noted):
             due = buffer.filling & ~buffer.middle & (
-                (buffer.units == self.most) | (buffer.age >= self.timeout + 1))
+                (buffer.units == self.most(buffer.step)) | (buffer.age >= self.timeout + 1))
             bench.within(f"closes_{k}", late, due & dut.closed.ready,
                          out & (self.shown.buffer == k))
         free = bench.any_of(~buffer.filling & ~buffer.closed for buffer in noted)
@@ -182,26 +223,32 @@ class Pooling:
         is_open, inside = inner["is_open"], self.inside
         bench.always("inside", (inner["inside"] == inside) & (inner["outside"] == ~inside)
                      & (~inside | self.started))
-        bench.always("limits", ~self.started | (
-            (entering["single"] == (self.limit <= 1))
-            & (entering["but_one"] == Mux(self.limit == 0, 0, self.limit - 1))))
-        bench.always("item", ~inside | (Value.cast(item) == Value.cast(mine)))
+        if self.sized:
+            bench.always("limits", ~inside | (entering["single"] == (self.most(mine.step) == 1)))
+        else:
+            bench.always("limits", ~self.started | (
+                (entering["single"] == (self.limits[0] <= 1))
+                & (entering["but_one"] == self.most(Const(0)) - 1)))
+        bench.always("item", ~inside | (
+            Cat(item.destination, self._step(item), item.last) == Value.cast(mine)))
         bench.always("destination", mine.destination < self.destinations)
         bench.always("is_open", ~inside | (
             is_open == Array(self.opened)[mine.destination]))
         bench.always("state", ~(inside & is_open) | (
             Value.cast(state) == Array(self.parts.states.cells)[mine.destination]))
         bench.always("fills", ~inside | (
-            inner["fills"] == (Mux(is_open, state.units, 0) + 1 >= self.most)))
+            inner["fills"] == (Mux(is_open, state.units, 0) + 1 >= self.most(mine.step))))
         bench.always("other_step", Mux(
-            inside & self.match, inner["other_step"] == (is_open & (state.step != item.step)),
+            inside & self.match,
+            inner["other_step"] == (is_open & (self._step(state) != self._step(item))),
             self.match | ~inner["other_step"]))
         # In a unit of two items, the first is before the second.
-        bench.always("second", (~self.second | (self.two & (self.kept == Cat(
+        two = self.twos[mine.step]
+        bench.always("second", (~self.second | (two & (self.kept == Cat(
             mine.destination, mine.step)))) & (~inside | (mine.last != self.second)))
-        bench.always("middle", middle == (self.two & Mux(inside, mine.last, self.second)))
+        bench.always("middle", middle == (two & Mux(inside, mine.last, self.second)))
         bench.always("middle_of", ~middle | Cat(
-            (mine.destination == d) & opened & (~self.match | (cell.step == mine.step))
+            (mine.destination == d) & opened & (~self.match | (self._step(cell) == mine.step))
             for d, (opened, cell) in enumerate(zip(self.opened, self.cells, strict=True))).any())
 
     def _buffers(self) -> None:
@@ -225,11 +272,12 @@ class Pooling:
         for d, (opened, cell) in enumerate(zip(self.opened, self.cells, strict=True)):
             bench.always(f"same_{d}", ~opened | (Value.cast(cell) == late_cells[d]))
             bench.always(f"open_{d}", ~opened | bench.any_of(
-                (cell.buffer == k) & (buffer.destination == d) & (buffer.step == cell.step)
+                (cell.buffer == k) & (buffer.destination == d)
+                & (buffer.step == self._step(cell))
                 & (buffer.units == cell.units) & (buffer.positions == cell.positions)
-                & (buffer.units < self.most) & (buffer.positions != 0)
+                & (buffer.units < self.most(buffer.step)) & (buffer.positions != 0)
                 & (buffer.middle == (middle & (mine.destination == d)))
-                & (buffer.positions == (buffer.units << self.two) + buffer.middle)
+                & (buffer.positions == (buffer.units << self.twos[buffer.step]) + buffer.middle)
                 for k, buffer in enumerate(self.noted)))
         for index, (held, place) in enumerate(self.told):
             bench.always(f"told_{index}", ~held | bench.any_of(

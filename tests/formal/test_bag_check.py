@@ -80,7 +80,8 @@ def checked(*edits: tuple[str, str], training: bool = False, outward: bool = Fal
     dut = variant(
         BagCheck, *edits, SegmentSplit=Items, OwnerSplit=Owners, RowBounds=Bounds,
         CreditQueue=ShortQueue, SEGMENTS=PLACES, AHEAD=AHEAD)(
-            SimpleNamespace(tables=16, bag_words=16, training=training), outward=outward)
+            SimpleNamespace(tables=16, bag_words=16, training=training, vector_beats=1),
+            outward=outward)
     dut._MustUse__silence = True  # elaborated here, because statements refer to its parts
     m.submodules.dut = dut.elaborate(None)
     parts = m.submodules.dut.submodules

@@ -1,10 +1,10 @@
 """Proof of the bag landing: a vector reaches the place of the bag that waits for it, once.
 
-There are two ids with laps of two bits, and vectors of two beats. Ids are taken, and vectors of any
-tag, source and length arrive, at any time; the hold buffer takes every beat. The solver picks an
-id. A vector is due if the bag of that id waits for it: it names the id and its present lap, comes
-from the node that was asked, at least two cycles after the request, and its bag has no vector yet.
-Each beat carries whether its vector names the id, and whether it is due.
+There are two ids with laps of two bits, and the vector of a bag has one or two beats. Ids are
+taken, and vectors of any tag, source and length arrive, at any time; the hold buffer takes every
+beat. The solver picks an id. A vector is due if the bag of that id waits for it: it names the id
+and its present lap, comes from the node that was asked, at least two cycles after the request, and
+its bag has no vector yet. Each beat carries whether its vector names the id, and whether it is due.
 """
 
 from types import SimpleNamespace
@@ -34,7 +34,8 @@ def landing(*edits: tuple[str, str], check: tuple[tuple[str, str], ...] = ()) ->
     m = bench.m
     dut = variant(
         BagLanding, *edits, NicConfig=SimpleNamespace, LANDING_BITS=_TAG.size, TAG_BITS=_TAG.size,
-        TaggedBeat=_TAGGED, PeerBeat=_PEER, _DEPTH=4, FreeList=plain_ids(bench, IDS),
+        TaggedBeat=_TAGGED, PeerBeat=_PEER, BEAT_INDEX_BITS=1, _DEPTH=4,
+        FreeList=plain_ids(bench, IDS),
         AnswerCheck=variant(AnswerCheck, *check, LANDING_BITS=_TAG.size, NODE_BITS=1))(SIZES)
     dut._MustUse__silence = True  # elaborated here, because statements refer to its parts
     m.submodules.dut = dut.elaborate(None)
@@ -42,17 +43,17 @@ def landing(*edits: tuple[str, str], check: tuple[tuple[str, str], ...] = ()) ->
     mine = bench.constant(1, "mine")
 
     # Bags ask at any time.
-    tag, node, place = data.View(_TAG, dut.id.payload), bench.free(name="node"), bench.free(
-        name="place")
+    tag, node, place, final = (data.View(_TAG, dut.id.payload), *(
+        bench.free(name=name) for name in ("node", "place", "final")))
     asks = bench.sink(dut.id, "id", tag.id)
     m.d.comb += [dut.asked.valid.eq(asks), dut.asked.node.eq(node), dut.asked.place.eq(place),
-                 dut.vector_beats.eq(BEATS)]
+                 dut.asked.final_beat.eq(final)]
     of_mine = asks & (tag.id == mine)
     waits, bag, age, known = Signal(), Signal(data.StructLayout(
-        {"node": 1, "place": 1, "lap": LAPS})), Signal(range(3)), Signal()
+        {"node": 1, "place": 1, "lap": LAPS, "final": 1})), Signal(range(3)), Signal()
     m.d.sync += age.eq(Mux(age == 2, 2, age + 1))
     with m.If(of_mine):
-        m.d.sync += [waits.eq(1), bag.eq(Cat(node, place, tag.lap)), age.eq(1), known.eq(1)]
+        m.d.sync += [waits.eq(1), bag.eq(Cat(node, place, tag.lap, final)), age.eq(1), known.eq(1)]
     bench.always("next_lap", ~(of_mine & known) | (tag.lap == (bag.lap + 1)[:LAPS]))
     bench.always("alone", ~(of_mine & waits))
 
@@ -69,7 +70,7 @@ def landing(*edits: tuple[str, str], check: tuple[tuple[str, str], ...] = ()) ->
         now.due.eq(Mux(begins, waits & (age == 2) & (named.id == mine) & (
             vector.source == bag.node) & (named.lap == bag.lap), kept.due))]
     comes = dut.vectors.valid & dut.vectors.ready
-    whole = comes & vector.last & now.due & (count == BEATS - 1)
+    whole = comes & vector.last & now.due & (count == bag.final)
     with m.If(comes):
         m.d.sync += [begins.eq(vector.last), kept.eq(now), count.eq(Mux(
             vector.last, 0, Mux(count == BEATS, BEATS, count + 1)))]
@@ -109,13 +110,14 @@ ONCE = {"only_due", "expected", "landed_none_invented"}
     (ONCE, "& ~again[2]", ""),
     (ONCE, "tag.eq(Mux(middle, begun, vector.tag))", "tag.eq(vector.tag)"),
     (ONCE, "place.eq(self.asked.place)", "place.eq(0)"),
-    (ONCE, "& take & (number + 1 == self.vector_beats)", "& take"),
+    (ONCE, "& take & (number == final)", "& take"),
+    (ONCE, "final.eq(kept.final_beat)", "final.eq(1)"),
     (ONCE, "close.eq(valid & beat.last & take &",
      "close.eq(valid & beat.last &"),
     ({"frees"}, "free.given.valid.eq(self.landed)",
      "free.given.valid.eq(self.landed & self.vectors.valid)"),
-], ids=["each-beat", "at-once", "two-later", "tag-of-a-beat", "place", "any-length", "not-taken",
-        "id-lost"])
+], ids=["each-beat", "at-once", "two-later", "tag-of-a-beat", "place", "any-length",
+        "one-length", "not-taken", "id-lost"])
 def test_broken_bag_landing(wrong, old, new):
     verdict = prove(landing((old, new)), depth=DEPTH)
     assert wrong & set(verdict.broken), verdict
@@ -126,7 +128,7 @@ def test_broken_bag_landing(wrong, old, new):
     (ONCE, "(found.lap == stages[1][id_bits:])", "1"),
     (ONCE, "& (taken.read_data != stages[1][id_bits])", ""),
     ({"next_lap"}, "question.lap + 1", "question.lap"),
-    ({"idle"}, "taken.write_addr.eq(Mux(swept, gone[:id_bits], address))",
+    ({"idle"} | ONCE, "taken.write_addr.eq(Mux(swept, gone[:id_bits], address))",
      "taken.write_addr.eq(Mux(swept, tag[:id_bits], address))"),
 ], ids=["any-node", "any-lap", "twice", "no-lap", "another-id"])
 def test_broken_answer_check(wrong, old, new):

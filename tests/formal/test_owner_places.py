@@ -15,7 +15,7 @@ from amaranth.hdl import Cat, Mux, Signal, Value
 
 from rtl.bags.layouts import OwnedSegment
 from rtl.bags.places import OwnerPlaces
-from rtl.formats import RECORD_BITS, BagHead, VectorBeat
+from rtl.formats import RECORD_BITS, BagHead, SizedBeat
 from tests.formal.bench import Bench
 from tests.formal.plain import plain_queue
 from tests.formal.prove import prove
@@ -31,7 +31,7 @@ def placed(*edits: tuple[str, str]) -> Bench:
     """Return a bench that follows a picked bag from its head to its vector."""
     bench = Bench()
     m = bench.m
-    queue, _, _ = plain_queue(VectorBeat, QUEUE)
+    queue, _, _ = plain_queue(SizedBeat, QUEUE)
     m.submodules.dut = dut = variant(
         OwnerPlaces, *edits, CreditQueue=queue, SkidBuffer=Wires)(SIZES)
     item = Signal(OwnedSegment)
@@ -64,7 +64,7 @@ def placed(*edits: tuple[str, str]) -> Bench:
     # Vectors, and which one is the picked bag's.
     tag, bit = bench.free(2, "tag"), bench.free(name="bit")
     m.d.comb += [
-        dut.vector_beats.eq(1), dut.vectors.valid.eq(bench.free(name="vector")),
+        dut.vectors.valid.eq(bench.free(name="vector")),
         dut.vectors.payload.tag.eq(tag), dut.vectors.payload.data.eq(bit),
         dut.vectors.payload.last.eq(1)]
     waits, given, is_picked = Signal(), Signal(), Signal()

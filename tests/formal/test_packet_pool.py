@@ -1,5 +1,6 @@
-"""Proof of the packet pool: items of a packet have one destination and distinct positions, and each
-packet closes once, full or old enough.
+"""Proof of the packet pool and the vector pool: items of a packet have one destination and distinct
+positions, and each packet closes once, full or old enough. A packet of the vector pool has vectors
+of one size, and as many as its limit for this size.
 
 The proof covers runs of any length: two destinations and three buffers of two positions; three and
 four of six; four and six of eight. Times have 32 bits in the hardware and four here. Induction
@@ -22,17 +23,18 @@ DEPTH = 14
 """Searched cycles: enough for the second use of a buffer."""
 
 
-def pooled(*edits: tuple[str, str], match: bool, soon: bool = False) -> Bench:
+def pooled(*edits: tuple[str, str], match: bool, soon: bool = False, sized: bool = False) -> Bench:
     """Return a bench of a small pool, without the invariant. ``soon``: also state time bounds."""
-    made = Pooling(*edits, match=match, sizes=SIZES)
+    made = Pooling(*edits, match=match, sizes=SIZES, sized=sized)
     if soon:
         made.soon()
     return made.bench
 
 
-def invariant(*edits: tuple[str, str], match: bool, sizes: tuple[int, int, int] = SIZES) -> Bench:
+def invariant(*edits: tuple[str, str], match: bool, sizes: tuple[int, int, int] = SIZES,
+              sized: bool = False) -> Bench:
     """Return a bench of a pool with the invariant."""
-    made = Pooling(*edits, match=match, sizes=sizes)
+    made = Pooling(*edits, match=match, sizes=sizes, sized=sized)
     made.invariant()
     return made.bench
 
@@ -45,6 +47,24 @@ def invariant(*edits: tuple[str, str], match: bool, sizes: tuple[int, int, int] 
 def test_packet_pool(sizes, match):
     verdict = by_induction(invariant(match=match, sizes=sizes))
     assert verdict.holds, verdict
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("sizes", [SIZES, pytest.param(LARGER, marks=pytest.mark.slow)])
+def test_vector_pool(sizes):
+    verdict = by_induction(invariant(match=True, sizes=sizes, sized=True))
+    assert verdict.holds, verdict
+
+
+@pytest.mark.parametrize("old, new", [
+    ("(same & (self.label != item.label))", "0"),
+    ("(~same & (self.label != found.label))", "0"),
+    ("~same & (found.units >= ahead)", "~same & (found.units > ahead)"),
+    ("Mux(expiring, overdue[name], updated[name])", "updated[name]"),
+    ("single.eq(ahead == 0)", "single.eq(0)"),
+], ids=["another-after-it", "another-later", "one-too-many", "label-of-another", "full-alone"])
+def test_broken_vector_pool(old, new):
+    assert not by_induction(invariant((old, new), match=True, sized=True)).holds
 
 
 def test_it_gets_round():

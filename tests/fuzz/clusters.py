@@ -19,6 +19,7 @@ from sim.training.report import failures as training_failures
 from sim.training.train import Training
 from tests.fuzz.frames import Frames
 from tests.fuzz.storms import Storm, stormy
+from tests.sim.linked import LINKED
 from tests.sim.training.compiled_nics import NIC
 
 __all__ = ["CLUSTERS", "NODES", "Case", "Ended", "drained", "recorded", "storm_of",
@@ -47,8 +48,8 @@ class Case:
 
 CLUSTERS = {
     "pooled": Case(),
-    "link": Case(("link=true",)),
-    "rings": Case(("gpu_rings=true", "deliver=unique", "completions=true", "link=true")),
+    "link": Case(LINKED),
+    "rings": Case((*LINKED, "gpu_rings=true", "deliver=unique", "completions=true")),
     "row reads": Case(("row_reads=true",), cycles=60),
     "training": Case(NIC, training=True, cycles=1000),
     "training, link": Case((*NIC, "link=true"), training=True, cycles=1000),

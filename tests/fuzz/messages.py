@@ -22,11 +22,13 @@ HIGH = 1 << 31
 """First sample number of hostile messages."""
 
 _BEAT, _FULL = 64, (1 << 64) - 1
-_OPCODE, _STEP, _COUNT = 43, 48, 58
+_OPCODE, _FINAL_BEAT, _STEP, _COUNT = 43, 47, 48, 58
 _RECORDS = (Opcode.QUERIES, Opcode.STEP_OPEN, Opcode.FLUSHED, Opcode.READ_DATA)
 _OF_TRAINING = (Opcode.GRADIENTS, Opcode.RETURNED, Opcode.STATES, Opcode.WRITTEN)
-_VECTORS = (Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS)
+_VECTORS = (Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS, Opcode.GPU_BAGS)
 _PAID = (Opcode.GRADIENTS, Opcode.RETURNED)
+_RECORDS_AND_VALUES = (Opcode.GRADIENTS, Opcode.BAG_GRADIENTS)
+_OF_BAGS = (Opcode.GPU_BAGS, Opcode.BAG_GRADIENTS)
 _SAMPLE = 3 << 48
 _FAR = 1 << 15
 """First landing that is never in use."""
@@ -48,7 +50,9 @@ class Messages:
         self._longest, self._training = config.host_payload_beats, config.training
         self._dimension, self._honest, self._chance = dimension, honest, chance
         self._slots, self._tables = config.sample_slots, config.tables
-        self._known = (*_RECORDS, *_VECTORS, *(_OF_TRAINING if config.training else ()))
+        self._known = {*_RECORDS, *_VECTORS, *_OF_TRAINING, *_OF_BAGS}.difference(
+            () if config.owner_bags else _OF_BAGS,
+            () if config.training else (*_OF_TRAINING, Opcode.BAG_GRADIENTS))
 
     def malformed(self) -> Changed:
         """Return a message that a NIC must reject as a whole."""
@@ -97,10 +101,12 @@ class Messages:
             return False
         if beats > self._longest:
             return False
+        if opcode == Opcode.GPU_BAGS and data[_FINAL_BEAT]:  # vectors have one beat
+            return False
         left = beats - (-(-count // 32) if opcode in _VECTORS else -(-count // 8))
         if opcode in _VECTORS or opcode == Opcode.RETURNED:
             return left == -(-count * self._dimension // 16)
-        return left == 0 or (opcode == Opcode.GRADIENTS and left > 0)
+        return left == 0 or (opcode in _RECORDS_AND_VALUES and left > 0)
 
     def foreign(self) -> Changed:
         """Return a whole message about samples, landings or keys that the run does not have."""

@@ -131,7 +131,9 @@ def test_tables_of_their_own_dimension_and_pooling(tmp_path):
                           poolings=("sum", "sum", "mean"))
     assert model.mixed and (model.width, model.nic_pooling) == (32, "sum")
     assert model.interaction_width == 16 + 16 + 4 + 32
-    assert model.padding == "NICs send vectors of 4 to 32 values padded with zeros to 32"
+    assert model.padding == (
+        "NICs pad vectors of 4 to 32 values with zeros to 32 (on the network, bags pooled at "
+        "owners: to a multiple of 16)")
     some = model.with_tables([1, 2], "some")
     assert (some.dimensions, some.poolings, some.bags) == (
         (4, 32), ("sum", "mean"), ((0, 3), (2, 2)))
@@ -163,7 +165,7 @@ def test_nics_pad_other_dimensions():
         assert (model.padding is None) == (width == dimension)
         assert replace(model, interaction="cat").mixed == (width != dimension)
     assert Model((1,), 20, 1, (20,), (1,)).padding == (
-        "NICs send vectors of 20 values padded with zeros to 32")
+        "NICs pad vectors of 20 values with zeros to 32")
 
 
 def test_pooling_of_a_model_file(tmp_path):

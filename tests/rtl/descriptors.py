@@ -20,10 +20,11 @@ class Table:
     valid: int = 1
     pool: int = 0
     mean: int = 0
+    final_beat: int = 0
 
     def words(self) -> list[int]:
         return [self.valid | self.kind << 1 | self.pool << 3 | self.mean << 4 | self.owner << 8
-                | self.owners << 16,
+                | self.owners << 16 | self.final_beat << 24,
                 self.rows & 0xFFFFFFFF, self.rows >> 32, 0xABCD0123, 0x4567EF89]
 
 
@@ -37,13 +38,14 @@ def key_hash(table: int, row: int) -> int:
 
 
 def split(tables: dict[int, Table], table: int, row: int, node: int, nodes: int = 255,
-          replicated: bool = True, bag: int | None = None):
+          replicated: bool = True, bag: int | None = None, beats: int = 16):
     """Return (owner, status) of a key; owner is None if the key has no owner.
 
     bag: the key is a segment of a bag that pools at its owner; None if the NIC has no such bags.
+    beats: most beats of the vector of a bag.
     """
     entry = tables.get(table)
-    if entry is None or not entry.valid:
+    if entry is None or not entry.valid or (bag and entry.final_beat >= beats):
         return None, Status.TABLE
     if entry.kind == COLUMN or (entry.kind == REPLICATED and not replicated):
         return None, Status.KIND

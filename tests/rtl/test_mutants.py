@@ -6,7 +6,9 @@ Most are comparisons that wrap, that compare fewer bits, or that are off by one.
 import pytest
 
 from rtl.bags.check import BagCheck
+from rtl.bags.landing import BagLanding
 from rtl.bags.lost import LostBags
+from rtl.bags.places import OwnerPlaces
 from rtl.bags.pool import BagPool
 from rtl.bags.word_ring import WordRing
 from rtl.bags.word_store import WordStore
@@ -19,6 +21,7 @@ from rtl.gradient.optimizer import RowOptimizer
 from rtl.gradient.partial_receiver import PartialReceiver
 from rtl.gradient.reducer import GradientReducer
 from rtl.gradient.rows_end import RowsEnd
+from rtl.interaction.landing import LandingCheck
 from rtl.interaction.result_frames import ResultFrames
 from rtl.interaction.result_groups import ResultGrouper
 from rtl.network.frame_check import FrameCheck
@@ -137,6 +140,19 @@ MUTANTS = [
            "bags/test_pool.py::test_words_and_full_packets[3-24-65535-3-None]"),
     Mutant(WordStore, "row.eq(beat + (k < start))", "row.eq(beat)",
            "bags/test_word_store.py::test_words_of_segments[4-3]"),
+    # Sizes of bags' vectors: too long, too short, and that of the longest vector.
+    Mutant(FrameCheck, "(ember.final_beat >= self.vector_beats)",
+           "(ember.final_beat > self.vector_beats)",
+           "network/test_frame_check.py::test_every_count_of_bags"),
+    Mutant(BagLanding, "take & (number == final)", "take",
+           "bags/test_landing.py::test_only_what_is_owed_lands_and_once"),
+    Mutant(BagLanding, "take & (number == final)", "take & (number >= final)",
+           "bags/test_landing.py::test_only_what_is_owed_lands_and_once"),
+    Mutant(OwnerPlaces, "sizes.write_data.eq(item.final_beat + 1)",
+           "sizes.write_data.eq(self._beats)",
+           "bags/test_places.py::test_every_bag_returns_to_its_origin"),
+    Mutant(LandingCheck, "ends = stage.beat == sizes.read_data", "ends = stage.ends",
+           "interaction/test_bag_slots.py::test_the_hold_buffer_keeps_the_keys_of_a_bag"),
     # Bags of lost owners: a bag of which only the head is drained, and one that is drained although
     # its head has left.
     Mutant(LostBags, "drains.eq(~heads.o.valid)", "drains.eq(0)",

@@ -14,9 +14,10 @@ from sim.job.options import RunOptions
 from sim.run.report import failures
 from sim.run.run import Run
 
-NIC = ("max_dimension=128", "hold_vectors=1024", "host_payload_beats=24", "dot_units=2")
-"""Changes of ``tiny``: vectors of up to 8 beats, bags of 100 keys, results of several packets, and
-dot units even if a run does not use them."""
+NIC = ("max_dimension=128", "hold_vectors=1024", "host_payload_beats=24", "dot_units=2",
+       "owner_bags=64")
+"""Changes of ``tiny``: vectors of up to 8 beats, bags of 100 keys, results of several packets,
+and dot units and places for bags even if a run does not use them."""
 
 ROWS = (50, 3000, 1 << 20, 7, 90_000)
 BAGS = {"one-hot": (), "to 3": ((1, 1), (0, 3), (2, 2), (0, 1), (1, 1)),

@@ -10,6 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from rtl.formats import Opcode
+from tests.sim.linked import LINKED
 from tests.wire.attacked import Attack, run_attacked
 from tests.wire.attacks import (
     GuessedPlaces,
@@ -64,9 +65,9 @@ ROWS = (
     Row("an honest frame of vectors twice", "the network", Twice),
     Row("an honest frame of lookups twice", "the network",
         partial(Twice, opcode=Opcode.LOOKUPS)),
-    Row("an honest frame of vectors twice, with a link", "the network", Twice, ("link=true",)),
+    Row("an honest frame of vectors twice, with a link", "the network", Twice, LINKED),
     Row("an honest frame of lookups twice, with a link", "the network",
-        partial(Twice, opcode=Opcode.LOOKUPS), ("link=true",)),
+        partial(Twice, opcode=Opcode.LOOKUPS), LINKED),
 )
 
 

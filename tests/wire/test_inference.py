@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 
 from rtl.formats import Opcode
+from tests.sim.linked import LINKED
 from tests.wire.attacked import run_attacked
 from tests.wire.attacks import (
     GuessedPlaces,
@@ -72,7 +73,7 @@ def test_an_honest_frame_of_vectors_twice():
 @pytest.mark.parametrize("opcode", [Opcode.VECTORS, Opcode.LOOKUPS])
 def test_an_honest_frame_twice_with_a_link(opcode):
     for seed in FEW:
-        outcome = run_attacked(Twice(seed, opcode), settings=("link=true",))
+        outcome = run_attacked(Twice(seed, opcode), settings=LINKED)
         assert outcome.kind == "same"
         assert outcome.counters["link_receiver.duplicates"] == outcome.sent == 1
 

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from rtl.config import BEAT_BITS
 from rtl.formats import NODE_BITS, SEQUENCE_BITS, FrameInfo, RawBeat
 from rtl.network.link.layouts import LinkedFrame
-from rtl.network.link.packets import TIME_BITS, Kept, Record
+from rtl.network.link.packets import HEADER_FIELDS, TIME_BITS, Kept, Record
 from rtl.stream import SkidBuffer, StreamFIFO
 
 __all__ = ["LinkIntake"]
@@ -62,7 +62,7 @@ class LinkIntake(wiring.Component):
         m = Module()
         admitted = data.StructLayout({
             "node": NODE_BITS, "sequence": SEQUENCE_BITS, "swallow": 1,
-            **{name: self._record[name].shape for name in ("opcode", "step", "count", "empty")}})
+            **{name: self._record[name].shape for name in HEADER_FIELDS}})
         m.submodules.header = header = SkidBuffer(LinkedFrame)
         m.submodules.order = order = StreamFIFO(admitted, AHEAD)
         wiring.connect(m, header.o, wiring.flipped(self.header_out))
@@ -84,9 +84,9 @@ class LinkIntake(wiring.Component):
             header.i.payload.sequence.eq(sequence), order.i.payload.node.eq(item.destination),
             order.i.payload.sequence.eq(sequence), order.i.payload.swallow.eq(swallow),
             *(header.i.payload[name].eq(item[name])
-              for name in ("opcode", "destination", "step", "count", "empty")),
+              for name in ("destination", *HEADER_FIELDS)),
             *(order.i.payload[name].eq(item[name])
-              for name in ("opcode", "step", "count", "empty")),
+              for name in HEADER_FIELDS),
         ]
         with m.If(passing | self.again):
             m.d.sync += checked.eq(0)
@@ -113,7 +113,7 @@ class LinkIntake(wiring.Component):
         m.d.comb += [
             record.last.eq(self.beat), record.beats.eq(length + 1), record.tries.eq(1),
             record.time.eq(self.time), self.kept.eq(kept),
-            *(record[name].eq(packet[name]) for name in ("opcode", "step", "count", "empty")),
+            *(record[name].eq(packet[name]) for name in HEADER_FIELDS),
         ]
         m.d.sync += [
             kept.valid.eq(ends & ~packet.swallow), kept.node.eq(packet.node),

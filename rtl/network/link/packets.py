@@ -2,12 +2,15 @@
 
 from amaranth.lib import data
 
-from rtl.formats import NODE_BITS, SEQUENCE_BITS, STEP_BITS
+from rtl.formats import NODE_BITS, SEQUENCE_BITS, FrameInfo
 
-__all__ = ["TIME_BITS", "Chain", "Found", "Given", "Kept", "Record", "Repeat"]
+__all__ = ["HEADER_FIELDS", "TIME_BITS", "Chain", "Found", "Given", "Kept", "Record", "Repeat"]
 
 TIME_BITS = 24
 """Bits of a timeout in cycles; the largest timeout is below half of their range."""
+
+HEADER_FIELDS = ("opcode", "step", "count", "empty", "final_beat")
+"""Header fields of :data:`rtl.formats.FrameInfo` that are stored with a packet."""
 
 
 def Chain(beats: int) -> data.StructLayout:
@@ -27,7 +30,7 @@ def Record(beats: int, most: int) -> data.StructLayout:
     ``tries`` is the number of transmissions; the last one was at ``time``.
     """
     return data.StructLayout({
-        "opcode": 8, "step": STEP_BITS, "count": 16, "empty": 1, "last": range(beats),
+        **{name: FrameInfo[name].shape for name in HEADER_FIELDS}, "last": range(beats),
         "beats": range(most + 1), "tries": 8, "time": TIME_BITS})
 
 

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from rtl.config import BEAT_BITS
 from rtl.formats import RawBeat
 from rtl.network.link.layouts import LinkedFrame
-from rtl.network.link.packets import Repeat
+from rtl.network.link.packets import HEADER_FIELDS, Repeat
 from rtl.stream import CreditQueue
 
 __all__ = ["RepeatReader"]
@@ -58,7 +58,7 @@ class RepeatReader(wiring.Component):
             self.i.ready.eq(~heading & ~reading),
             self.headers.valid.eq(heading), header.destination.eq(item.node),
             header.sequence.eq(item.sequence),
-            *(header[name].eq(item.record[name]) for name in ("opcode", "step", "count", "empty")),
+            *(header[name].eq(item.record[name]) for name in HEADER_FIELDS),
             self.first.eq(item.first), last.eq(left == 1),
             self.read.eq(reading & queue.free), queue.reserve.eq(self.read),
             self.holds.eq(heading | reading), self.held.eq(item.first),

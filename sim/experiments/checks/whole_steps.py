@@ -14,7 +14,7 @@ from host.systems.dense import Dense
 from host.systems.devices import Devices
 from host.systems.program import Program
 from host.systems.stage import Step
-from sim.evaluation.search import interval_us
+from sim.evaluation.built import interval_us
 from sim.experiments.checks.check import Check, Comparison, percent
 from sim.experiments.checks.composed import even_plan, paper_step_us, work_of
 

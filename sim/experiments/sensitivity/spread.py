@@ -8,9 +8,10 @@ from host.systems import HostTuning, named_of
 from host.toml.provenance import constants
 from sim.evaluation.compared import formed_best
 from sim.evaluation.fields import Workload, devices_of
-from sim.evaluation.nic import NicPart, serving
+from sim.evaluation.nic import NicPart
+from sim.evaluation.nic_options import serving
 from sim.evaluation.point import Point, Task, in_words
-from sim.evaluation.search import Site
+from sim.evaluation.site import Site
 from sim.evaluation.store import Store
 from sim.experiments.sensitivity.draws import drawn
 from sim.job.row_places import BarError

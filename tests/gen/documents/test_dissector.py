@@ -70,7 +70,7 @@ def test_lookups(tmp_path, count):
     packet, = _decode(tmp_path, [frame.bytes()])
     assert _header(packet) == {
         "version": 1, "opcode": Opcode.LOOKUPS, "source": 200, "destination": 3, "epoch": 0,
-        "flags": 0, "step": 0xFEDC, "sequence": 0x123456, "acknowledge": 0, "credit": 0xABCD,
+        "final_beat": 0, "step": 0xFEDC, "sequence": 0x123456, "acknowledge": 0, "credit": 0xABCD,
         "count": count, "crc": struct.unpack("<I", frame.header()[60:])[0]}
     found = zip(_numbers(packet, "record.row"), _numbers(packet, "record.table"),
                 _numbers(packet, "record.landing"))

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from host.model import Model
 from host.placement.least import LeastBytes
 from host.placement.pooling import ForeignBags, Wire
 from host.placement.sets import CacheSets, set_of
@@ -86,6 +87,19 @@ def test_weights_and_long_rows_need_more_bytes():
     assert bytes_of() == [[2 * 8 + 6 * 4, 2 * 66], [2 * 66, 2 * 8 + 6 * 4]]
     assert bytes_of(rows=(NARROW_ROWS + 1,))[0] == [2 * 8 + 6 * 8, 2 * 66]
     assert bytes_of(weighted_tables=(0,))[0] == [2 * 8 + 6 * 8, 2 * 66]
+
+
+def test_short_vectors_need_fewer_headers():
+    """Tables 0 and 1 pool at node 1: vectors of a beat, 21 in a packet, and of 4 beats, 5."""
+    bags = [[[1, 2, 3, 4], [1, 2, 3, 4]]] * 40 + [[[], []]] * 40
+    samples = one_table_bags([[len(bag) for bag in sample] for sample in bags], bags)
+    model = Model((99, 99), 16, 1, (16,), (1,), interaction="cat", dimensions=(16, 64))
+    plan = ShardPlan.deal(model, 2, "1,1")
+    found = LeastBytes.of(ForeignBags(plan, [samples]), Wire(256, 5, 176, (1, 4)),
+                          [PoolPlace.OWNER] * 2, 0, 0)
+    vectors, heads = 40 * (128 - 42) // 21 + 40 * (128 - 10) // 5, 80 * 3 * 64 // 176
+    assert found.headers.tolist() == [[heads, vectors], [vectors, heads]]
+    assert found.tables.tolist() == [40 * (64 + 2 + 24), 40 * (256 + 2 + 24)]
 
 
 def test_excess_leaves_out_headers():

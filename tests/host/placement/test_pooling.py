@@ -97,8 +97,10 @@ def test_bytes_by_hand():
     assert Wire(512).requester_bytes(count).tolist() == [5220, 0]
     assert Wire(512).owner_bytes(count, 3 * count).tolist() == [5140 + 240, 0]
     # Two vectors share a header and a beat of tags, of which they use 4 bytes.
-    assert wire.header_bytes(count, 3 * count).tolist() == [10 * 124 // 2 + 30 * 64 // 176, 0]
-    assert Wire(512).header_bytes(count, count).tolist() == [0, 0]
+    assert wire.vector_headers(count, wire.vectors).tolist() == [10 * 124 // 2, 0]
+    assert wire.word_headers(3 * count).tolist() == [30 * 64 // 176, 0]
+    assert Wire(512).vector_headers(count, 0).tolist() == [0, 0]
+    assert Wire(512).word_headers(count).tolist() == [0, 0]
 
 
 def one_table_bags(lengths: list[list[int]], rows: list[list[list[int]]]) -> Samples:

@@ -100,12 +100,13 @@ def _pooled() -> ShardPlan:
 
 
 def test_descriptors_have_the_place_of_pooling():
-    plan = ShardPlan(2, (Placement(DescriptorKind.TABLE, 5, 1, pool=PoolPlace.OWNER),
-                         Placement(DescriptorKind.TABLE, 5, 1, mean=True)))
+    plan = ShardPlan(2, (Placement(DescriptorKind.TABLE, 5, 1, pool=PoolPlace.OWNER, beats=4),
+                         Placement(DescriptorKind.TABLE, 5, 1, mean=True, beats=4)))
     bits = [int.from_bytes(row.astype("<u4").tobytes(), "little") for row in plan.descriptors()]
-    # Word 0: valid, kind at bit 1, pool at bit 3, mean at bit 4, owner at bit 8, owners.
+    # Word 0: valid, kind at bit 1, pool at bit 3, mean at bit 4, owner at bit 8, owners, number of
+    # the last beat of a bag's vector.
     assert [value & 0xFFFFFFFF for value in bits] == [
-        1 | 1 << 3 | 1 << 8 | 1 << 16, 1 | 1 << 4 | 1 << 8 | 1 << 16]
+        1 | 1 << 3 | 1 << 8 | 1 << 16 | 3 << 24, 1 | 1 << 4 | 1 << 8 | 1 << 16]
 
 
 def test_bags_pool_at_the_owner_or_at_every_copy():

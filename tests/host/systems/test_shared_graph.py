@@ -24,8 +24,8 @@ from host.systems import (
 )
 from host.systems.charge import longest_us
 from host.systems.program import Program
+from sim.evaluation.built import interval_us
 from sim.evaluation.measure import busy_us
-from sim.evaluation.search import interval_us
 from tests.host.systems.simple import FAST, TUNED, devices, workload
 
 LONG, SHORT = Operation("long", kernels=12), Operation("short")  # of 2 us for each kernel

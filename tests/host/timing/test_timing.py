@@ -176,6 +176,16 @@ def test_bags_read_rows_and_indices_and_write_vectors():
     rows = GpuLookups[str](profile, 128).arrive(0, "a", 1000)
     assert rows is not None and rows.end == 250 + 1000
     assert (gpu.rows, gpu.launches) == (1000, 1)
+    # Bags that wait share a kernel, which reads the weights of weighted bags with their rows.
+    thread = LaunchThread(replace(profile, call_us=1.0), lambda time, action: None)
+    weighted: GpuLookups[str] = GpuLookups(profile, 128, thread)
+    thread.free = False
+    assert weighted.arrive(0, "a", 1000, 100, 600) is None
+    assert weighted.arrive(0, "b", 1000, 100) is None
+    thread.free = True
+    both = weighted.start(0)
+    assert both is not None and both.lists == ("a", "b")
+    assert both.end == 250 + 2000 + (4 * 2600 + 200 * 128) / 64
 
 
 def test_gathers_of_rows_and_of_bags_share_the_memory():

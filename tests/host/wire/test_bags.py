@@ -9,6 +9,7 @@ import pytest
 from host.dlrm.dlrm import pooled_reference
 from host.dlrm.rows import row_values
 from host.model import Model
+from host.placement.shard import ShardPlan
 from host.samples import Samples
 from host.wire.bags import (
     BagList,
@@ -232,13 +233,35 @@ def test_vectors_of_bags_are_those_of_the_reference(pooling, weighted):
     assert np.array_equal(pooled_bags(bags, read, pooling).view(np.uint32),
                           reference.view(np.uint32))
     tags, values = [], []
-    for packet in bag_vectors(bags, read, node=1, step=7, payload_beats=6):
+    for packet in bag_vectors(bags, read, np.ones(3, int), node=1, step=7, payload_beats=6):
         head = parse_header(packet[0])
         assert (head.opcode, head.step) == (Opcode.GPU_BAGS, 7) and head.count <= 5
         tags += packet[1].view("<u2")[:head.count].tolist()
         values.append(packet[2:].view("<f4")[:head.count])
     assert tags == bags.landings.tolist()
     assert np.array_equal(np.concatenate(values), pooled_bags(bags, read))
+
+
+def test_a_packet_has_vectors_of_one_size():
+    """The header states the size; short vectors come first."""
+    model = Model((50, 60, 70), 64, 1, (64,), (1,), interaction="cat", dimensions=(16, 64, 10))
+    beats = ShardPlan.deal(model, 2).beats
+    tables = np.array([1, 0, 2, 1, 0, 1])
+    bags = BagList(tables, np.full(6, 1), np.arange(6), np.arange(6) + 3, np.zeros(6, bool))
+
+    def read(tables, rows):
+        return row_values(model, 4, tables, rows)
+
+    vectors, seen = pooled_bags(bags, read), []
+    for packet in bag_vectors(bags, read, beats, node=1, step=7, payload_beats=9):
+        count, size = parse_header(packet[0]).count, 1 + (int(packet[0, 11]) >> 24 & 0xFF)
+        tags = packet[1].view("<u2")[:count].astype(int) - 3
+        values = packet[2:].view("<f4").reshape(count, 16 * size)
+        assert np.array_equal(values, vectors[tags][:, :16 * size])
+        assert not vectors[tags][:, 16 * size:].any()
+        seen.append((size, tags.tolist()))
+    assert beats.tolist() == [1, 4, 1]
+    assert seen == [(1, [1, 2, 4]), (4, [0, 3]), (4, [5])]
 
 
 def test_the_head_of_a_bag_is_its_record():

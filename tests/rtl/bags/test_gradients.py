@@ -147,7 +147,8 @@ def owned(words: list[int], node: int) -> list[dict]:
     for number, beat in enumerate(beats):
         items.append({"segment": {
             "words": beat["data"], "first": 0, "size": beat["records"], "head": int(number == 0),
-            "tail": beat["last"], "keys": keys}, "node": node, "step": STEP})
+            "tail": beat["last"], "keys": keys}, "node": node, "step": STEP,
+            "final_beat": 0})
         keys = max(0, keys - 2 * (beat["records"] - (number == 0)))
     return items
 

@@ -26,14 +26,16 @@ def build(ids=16, beats=1):
 class World:
     """Bags that wait for vectors, the vectors that arrive, and the beats that leave.
 
-    owed: tag to (node, place, first cycle in which a vector may answer).
+    owed: tag to (node, place, first cycle in which a vector may answer, its beats).
+    sizes: beats that the vector of a bag may have.
     taken: vectors that must leave, as (place, beats); used: ids of bags that wait.
     """
 
-    def __init__(self, dut, ids: int, beats: int, seed: int, stall: float):
+    def __init__(self, dut, ids: int, beats: int, seed: int, stall: float, sizes=()):
+        self.sizes = sizes or range(1, beats + 1)
         self.dut, self.ids, self.beats, self.stall = dut, ids, beats, stall
         self.rng = random.Random(seed)
-        self.owed: dict[int, tuple[int, int, int]] = {}
+        self.owed: dict[int, tuple[int, int, int, int]] = {}
         self.gone: list[tuple[int, int]] = []
         self.taken: list[tuple[int, list[int]]] = []
         self.cached: list[tuple[int, list[int]]] = []
@@ -46,7 +48,6 @@ class World:
     async def clock(self, ctx):
         dut, begun = self.dut, []
         ctx.set(dut.o.ready, 1)
-        ctx.set(dut.vector_beats, self.beats)
         async for _, _, valid, tag, beat, last, landed in ctx.tick().sample(
                 dut.o.valid, dut.o.payload.tag, Cat(dut.o.payload.data, dut.o.payload.lost),
                 dut.o.payload.last, dut.landed):
@@ -70,11 +71,13 @@ class World:
             tag, node, place = ctx.get(dut.id.payload), rng.randrange(8), rng.randrange(64)
             assert tag % self.ids not in {each % self.ids for each in self.owed}
             ctx.set(dut.id.ready, 1)
-            ctx.set(dut.asked, {"valid": 1, "node": node, "place": place})
-            self.owed[tag] = node, place, self.cycle + SETTLED
+            size = rng.choice(self.sizes)
+            ctx.set(dut.asked, {"valid": 1, "node": node, "place": place, "final_beat": size - 1})
+            self.owed[tag] = node, place, self.cycle + SETTLED, size
             await ctx.tick()
             ctx.set(dut.id.ready, 0)
-            ctx.set(dut.asked, {"valid": 0, "node": rng.randrange(8), "place": place ^ 1})
+            ctx.set(dut.asked, {"valid": 0, "node": rng.randrange(8), "place": place ^ 1,
+                                "final_beat": rng.randrange(16)})
 
     async def send(self, ctx, tag, node, number, lost=0):
         """Send a vector of ``number`` beats, and predict what becomes of it."""
@@ -82,14 +85,14 @@ class World:
         data = [rng.getrandbits(511) for _ in range(number)]
         while rng.random() < self.stall:
             await ctx.tick()
-        owner, place, settled = self.owed.get(tag, (None, 0, 0))
+        owner, place, settled, size = self.owed.get(tag, (None, 0, 0, 0))
         if owner == node and self.cycle >= settled:
             self.taken.append((place, [beat | lost << 512 for beat in data]))
-            if number == self.beats:
+            if number == size:
                 del self.owed[tag]
                 self.gone.append((tag, node))
                 self.good += 1
-        self.bad += (owner != node or number != self.beats) and not lost
+        self.bad += (owner != node or number != size) and not lost
         for n, beat in enumerate(data):
             while n and rng.random() < self.stall:
                 await ctx.tick()
@@ -103,7 +106,7 @@ class World:
             ctx.set(dut.vectors.valid, 0)
 
     def ready(self):
-        return [tag for tag, (_, _, settled) in self.owed.items() if self.cycle >= settled]
+        return [tag for tag, (_, _, settled, _) in self.owed.items() if self.cycle >= settled]
 
     async def vectors(self, ctx, count):
         """Send vectors of all kinds, some of them back to back."""
@@ -116,13 +119,13 @@ class World:
                 await ctx.tick()
                 continue
             tag = rng.choice(tags)
-            node, number = self.owed[tag][0], self.beats
+            node, _, _, number = self.owed[tag]
             if kind == "again":
                 tag, node = rng.choice(self.gone[-40:])
             elif kind == "node":
                 node ^= 1 << rng.randrange(8)
             elif kind == "length":
-                number = rng.choice([n for n in range(1, self.beats + 3) if n != self.beats])
+                number = rng.choice([n for n in range(1, self.beats + 3) if n != number])
             elif kind == "never":
                 tag ^= 1 << rng.randrange(16)
                 if tag in self.owed:
@@ -134,7 +137,7 @@ class World:
             if kind == "twice":
                 # The second vector comes 0 to 4 cycles later, when its id may be free again.
                 await ctx.tick().repeat(gap) if (gap := rng.randrange(5)) else None
-                await self.send(ctx, tag, node, rng.choice((1, self.beats)))
+                await self.send(ctx, tag, node, rng.choice((1, number)))
         self.ends = True
 
     async def cache(self, ctx):
@@ -195,7 +198,7 @@ def test_bags_never_wait_for_the_cache(beats):
     The queue of bags would lose beats if it were full.
     """
     ids = 128
-    world = World(build(ids, beats), ids, beats, 5, 0.0)
+    world = World(build(ids, beats), ids, beats, 5, 0.0, (beats,))
     dut, rng = world.dut, world.rng
 
     async def vectors(ctx, count):
@@ -220,7 +223,6 @@ def test_latency_and_rate():
     beat = {"tag": 5, "data": 9 | OWN, "last": 1}
 
     async def bench(ctx):
-        ctx.set(dut.vector_beats, beats)
         ctx.set(dut.o.ready, 1)
         await ctx.tick().until(dut.id.valid)
         tags = []
@@ -228,7 +230,7 @@ def test_latency_and_rate():
             assert ctx.get(dut.id.valid)
             tags.append(ctx.get(dut.id.payload))
             ctx.set(dut.id.ready, 1)
-            ctx.set(dut.asked, {"valid": 1, "node": 3, "place": n})
+            ctx.set(dut.asked, {"valid": 1, "node": 3, "place": n, "final_beat": beats - 1})
             await ctx.tick()
         ctx.set(dut.id.ready, 0)
         ctx.set(dut.asked.valid, 0)
@@ -269,7 +271,6 @@ def test_an_id_gets_another_lap_each_time():
         await ctx.tick().repeat(12)
 
     async def bench(ctx):
-        ctx.set(dut.vector_beats, 1)
         ctx.set(dut.o.ready, 1)
         await ctx.tick().until(dut.id.valid)
         for n in range(16 * 3):
@@ -294,7 +295,6 @@ def test_a_vector_that_began_before_its_request_is_dropped():
     dut = build(16, 4)
 
     async def bench(ctx):
-        ctx.set(dut.vector_beats, 4)
         ctx.set(dut.o.ready, 1)
         await ctx.tick().until(dut.id.valid)
         tag = ctx.get(dut.id.payload)
@@ -302,7 +302,7 @@ def test_a_vector_that_began_before_its_request_is_dropped():
             for beat in range(4):
                 asks = vector == 0 and beat == 0
                 ctx.set(dut.id.ready, asks)
-                ctx.set(dut.asked, {"valid": asks, "node": 2, "place": 9})
+                ctx.set(dut.asked, {"valid": asks, "node": 2, "place": 9, "final_beat": 3})
                 ctx.set(dut.vectors.payload, {
                     "tag": tag, "data": beat, "source": 2, "last": int(beat == 3)})
                 ctx.set(dut.vectors.valid, 1)

@@ -28,7 +28,7 @@ class Wire(Elaboratable):
 
     def __init__(self):
         self.bags = BagPackager(4, CONFIG.net_payload_beats, Opcode.BAGS, True)
-        self.vectors = VectorPackager(CONFIG, opcode=Opcode.BAG_VECTORS)
+        self.vectors = VectorPackager(CONFIG, opcode=Opcode.BAG_VECTORS, sized=True)
         self.mux = PacketMux(2)
         self.assembler = FrameAssembler(CONFIG)
         self.reception = Reception(CONFIG, bags=True)
@@ -47,8 +47,7 @@ class Wire(Elaboratable):
         m.d.comb += [
             self.vectors.time.eq(self.bags.time), self.bags.window.eq(0x4000),
             self.assembler.node.eq(SENDER), self.reception.node.eq(RECEIVER),
-            self.reception.nodes.eq(4), self.vectors.vector_beats.eq(2),
-            self.reception.vector_beats.eq(2),
+            self.reception.nodes.eq(4), self.reception.vector_beats.eq(2),
         ]
         for end in (self.assembler, self.reception):
             m.d.comb += [end.mac_base.eq(0x02454D420000), end.ip_base.eq(0x0A450000),
@@ -63,8 +62,8 @@ def test_all_bags_and_vectors_arrive(gap, stall):
     bags = [(bag(rng, rng.choice([1, 2, 7, 16, 40, 100, 350]), query=False,
                  wide=rng.random() < 0.1, weighted=rng.random() < 0.3), k // 20) for k in range(60)]
     bags = [(words, step) for words, step in bags if len(words) <= 176]
-    vectors = [(rng.getrandbits(16), rng.getrandbits(512), rng.getrandbits(512))
-               for _ in range(60)]
+    vectors = [(rng.getrandbits(16), [rng.getrandbits(512) for _ in range(1 + (k // 5 % 3 > 0))])
+               for k in range(90)]
     beats, seen_vectors, credits = [], [], {"credit": [], "bag_credit": []}
 
     async def watch(ctx):
@@ -83,9 +82,11 @@ def test_all_bags_and_vectors_arrive(gap, stall):
         sender(wire.bags.i, [item for words, step in bags
                              for item in outgoing(rng, words, RECEIVER, step)], stall=gap),
         sender(wire.vectors.i, [
-            {"data": v[k], "tag": {"landing": v[0], "node": RECEIVER, "step": 5},
-             "last": k - 1} for v in vectors for k in (1, 2)], stall=gap),
-        receiver(wire.reception.bag_vectors, seen_vectors, 2 * len(vectors), stall=stall),
+            {"data": each, "tag": {"landing": landing, "node": RECEIVER, "step": 5},
+             "last": int(k == len(data) - 1), "final_beat": len(data) - 1}
+            for landing, data in vectors for k, each in enumerate(data)], stall=gap),
+        receiver(wire.reception.bag_vectors, seen_vectors, sum(
+            len(data) for _, data in vectors), stall=stall),
         background=[watch, follow_time(wire.bags),
                     receiver(wire.reception.bags, beats, 1 << 30, stall=stall)], limit=20_000)
     packets, words = [], []
@@ -97,7 +98,8 @@ def test_all_bags_and_vectors_arrive(gap, stall):
             words = []
     assert not words
     assert [(content, step) for step, bags in packets for content in bags] == bags
-    assert seen_vectors == [{"tag": v[0], "data": v[k], "last": k - 1, "lost": 0,
-                             "source": SENDER} for v in vectors for k in (1, 2)]
+    assert seen_vectors == [
+        {"tag": landing, "data": each, "last": int(k == len(data) - 1), "lost": 0,
+         "source": SENDER} for landing, data in vectors for k, each in enumerate(data)]
     assert not credits["credit"] and set(credits["bag_credit"]) == {(SENDER, credit_of(RECEIVER))}
-    assert len(credits["bag_credit"]) == len(packets) + 6
+    assert len(credits["bag_credit"]) == len(packets) + 12  # each packet has vectors of one size

@@ -1,6 +1,7 @@
 """Lost bags against a plain list of the bags that each owner got, and of the vectors it owes."""
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -12,14 +13,16 @@ NODES, IDS = 4, 16
 LOST = {1, 3}
 
 
-def _segments(rng: random.Random, tag: int, node: int) -> list[dict]:
-    """Return the segments of a bag; the landing of its head is ``tag``."""
+def _segments(rng: random.Random, tag: int, node: int, size: int = 1) -> list[dict]:
+    """Return the segments of a bag; the landing of its head is ``tag``, and its vector has ``size``
+    beats."""
     count = rng.choice([1, 1, 2, 5])
     segments = []
     for k in range(count):
         first = rng.randrange(8)
         words = rng.getrandbits(512) & ~(0xFFFF << 64 * first + 48) | tag << 64 * first + 48
-        segments.append({"destination": node, "step": tag, "words": 9, "segment": {
+        segments.append({"destination": node, "step": tag, "words": 9, "final_beat": size - 1,
+                         "segment": {
             "words": words, "first": first, "size": 1, "head": int(k == 0),
             "tail": int(k == count - 1), "keys": 0}})
     return segments
@@ -36,9 +39,10 @@ def test_each_bag_of_a_lost_node_is_answered(block, beats, cut):
     """
     config = preset("tiny").with_fields(link=True, nodes=NODES, owner_bags=IDS)
     dut, rng = made(block, config), random.Random(16 * beats + cut)
-    bags = {tag: _segments(rng, tag, tag % NODES) for tag in range(2 * IDS)}
+    sizes = {tag: rng.randint(1, beats) for tag in range(2 * IDS)}
+    bags = {tag: _segments(rng, tag, tag % NODES, sizes[tag]) for tag in sizes}
     while len(bags[1]) < 5:
-        bags[1] = _segments(rng, 1, 1)
+        bags[1] = _segments(rng, 1, 1, sizes[1])
     went: list[dict] = []
     came: list[tuple[int, int, int, int]] = []
     counters: dict[str, int] = {}
@@ -71,14 +75,14 @@ def test_each_bag_of_a_lost_node_is_answered(block, beats, cut):
                 dut.o.valid & dut.o.ready, dut.o.payload, dut.fills.valid, dut.fills.payload)
             if left:
                 went.append({"destination": segment.destination, "step": segment.step,
-                             "words": segment.words, "segment": {
+                             "words": segment.words, "final_beat": segment.final_beat,
+                             "segment": {
                                  name: int(segment.segment[name])
                                  for name in ("words", "first", "size", "head", "tail", "keys")}})
             if filled:
                 came.append((fill.tag, fill.source, fill.last, fill.lost))
 
     async def drive(ctx):
-        ctx.set(dut.vector_beats, beats)
         await ctx.tick().until(dut.idle)
         for tag in range(2, IDS):
             await send(ctx, bags[tag])
@@ -105,10 +109,10 @@ def test_each_bag_of_a_lost_node_is_answered(block, beats, cut):
     assert set(zeros) == {(tag, tag % NODES) for tag in range(1, 2 * IDS) if tag % NODES in LOST}
     # A second walk may answer an id again; the landing of bags drops that answer.
     assert all(zeros.count((tag, tag % NODES)) == 1 for tag in later)
-    for first in range(0, len(came) - beats + 1, beats):
-        vector = came[first:first + beats]
-        assert len({(tag, lost) for tag, _, _, lost in vector}) == 1
-        assert [last for _, _, last, _ in vector] == [0] * (beats - 1) + [1]
+    whole = [k + 1 for k, (_, _, last, _) in enumerate(came) if last]
+    for first, end in pairwise([0, *whole]):
+        (tag, lost), = {(tag, lost) for tag, _, _, lost in came[first:end]}
+        assert end - first == (sizes[tag] if lost else beats)
 
 
 def test_latencies():
@@ -116,7 +120,6 @@ def test_latencies():
     names = dict(zip(("sent", "vector", "zeros"), BufferedLostBags.LATENCY.values(), strict=True))
 
     async def drive(ctx):
-        ctx.set(dut.vector_beats, 1)
         ctx.set(dut.lost, 2)
         ctx.set(dut.vectors.payload.last, 1)
         for port in (dut.o, dut.fills):

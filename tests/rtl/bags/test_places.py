@@ -1,6 +1,7 @@
 """OwnerPlaces: a place for each bag, and its vector returns to the origin of its head."""
 
 import random
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -22,14 +23,16 @@ def places(dimension: int = 32, own: bool = False) -> OwnerPlaces:
     return made(OwnerPlaces, config, own=own)
 
 
-def random_bag(rng: random.Random, node: int | None = None) -> list[dict]:
-    """Return the segments of a bag in beats of a packet, at any word of its first beat."""
+def random_bag(rng: random.Random, node: int | None = None,
+               sizes: Sequence[int] = (1,)) -> list[dict]:
+    """Return the segments of a bag in beats of a packet, at any word of its first beat, whose
+    vector has one of ``sizes`` beats."""
     before = rng.randrange(8)
     words = bag(rng, rng.choice([1, 2, 3, 8, rng.randrange(1, 60)]), query=False,
                 wide=rng.randrange(2), weighted=rng.randrange(2))
     items = segments_of([0] * before + words, 0, 1120, False)[before:]
     node = rng.randrange(OWN) if node is None else node
-    beside = {"node": node, "step": rng.getrandbits(16)}
+    beside = {"node": node, "step": rng.getrandbits(16), "final_beat": rng.choice(sizes) - 1}
     return [{"segment": item["segment"]} | beside for item in items]
 
 
@@ -42,15 +45,16 @@ def words_in(segments: list[dict]) -> list[int]:
 class Gpu:
     """Takes bags at ``o``, checks them, and returns their vectors in any order, beside bad ones."""
 
-    def __init__(self, dut, bags: list[list[dict]], beats: int, *, seed: int, bits: int = 512,
+    def __init__(self, dut, bags: list[list[dict]], *, seed: int, bits: int = 512,
                  bad: float = 0.0, gap: float = 0.0, stall: float = 0.0, hold: int = 0):
-        self.dut, self.beats, self.rng = dut, beats, random.Random(seed)
+        self.dut, self.rng = dut, random.Random(seed)
         self.bad, self.gap, self.stall, self.hold = bad, gap, stall, hold
         self.left, self.mask = len(bags), (1 << bits) - 1
         # By the words behind the head, which are random and stay unchanged.
         self.origins = {tuple(words_in(each)): each for each in bags}
         self.open: list[dict] = []
         self.waiting: dict[int, dict] = {}
+        self.sizes: dict[int, int] = {}
         self.expected: list[dict] = []
         self.order: list[tuple[int, int]] = []
         self.refused = 0
@@ -87,12 +91,14 @@ class Gpu:
         self.order.append((sent[0]["node"], key[0]))
         self.waiting[place] = {"landing": key[0] >> 48, "node": sent[0]["node"],
                                "step": sent[0]["step"]}
+        self.sizes[place] = sent[0]["final_beat"] + 1
         self.left -= 1
 
     def vector(self) -> list[dict]:
         """Return the beats of a vector: of a bag that waits, or of a fault."""
-        rng, beats, odd = self.rng, self.beats, None
+        rng, odd = self.rng, None
         place = rng.choice(sorted(self.waiting) or [0])
+        beats = self.sizes.get(place, 1)
         data = [rng.getrandbits(512) for _ in range(beats)]
         if rng.random() < self.bad or not self.waiting:
             fault = rng.randrange(3 if self.waiting else 1)
@@ -110,8 +116,8 @@ class Gpu:
         else:
             self.closed = place
             tag = self.waiting.pop(place)
-            self.expected += [{"data": value & self.mask, "tag": tag, "last": int(n == beats - 1)}
-                              for n, value in enumerate(data)]
+            self.expected += [{"data": value & self.mask, "tag": tag, "last": int(n == beats - 1),
+                               "final_beat": beats - 1} for n, value in enumerate(data)]
         return [{"tag": place ^ (n == odd), "data": value, "last": int(n == len(data) - 1),
                  "lost": rng.randrange(2)} for n, value in enumerate(data)]
 
@@ -137,16 +143,15 @@ def _plain(view) -> dict:
             for name in view.shape().members}
 
 
-def run(dut, gpu: Gpu, sources: list, taken: list, beats: int, stall: float) -> int:
-    """Run until all vectors are back; return the cycles."""
-    total = beats * gpu.left
+def run(dut, gpu: Gpu, sources: list, taken: list, bags: list, stall: float) -> int:
+    """Run until the vectors of all ``bags`` are back; return the cycles."""
+    total = sum(each[0]["final_beat"] + 1 for each in bags)
 
     async def watch(ctx):
-        ctx.set(dut.vector_beats, beats)
         while len(taken) < total or not ctx.get(dut.idle):
             await ctx.tick()
         counts = counts_of(ctx, dut.counters)
-        assert counts == counts | {"bags": total // beats, "vectors": total // beats,
+        assert counts == counts | {"bags": len(bags), "vectors": len(bags),
                                    "bad_vectors": gpu.refused}
 
     moves = [dut.o.valid, dut.answers.valid, dut.landed]
@@ -162,11 +167,11 @@ def run(dut, gpu: Gpu, sources: list, taken: list, beats: int, stall: float) -> 
 def test_every_bag_returns_to_its_origin(dimension, beats, gap, stall, bad, hold):
     """Places are used many times; bad vectors change nothing."""
     rng, taken, dut = random.Random(beats), [], places(dimension)
-    bags = [random_bag(rng) for _ in range(120)]
-    gpu = Gpu(dut, bags, beats, seed=beats, bits=min(512, 32 * dimension), bad=bad, gap=gap,
+    bags = [random_bag(rng, sizes=range(1, beats + 1)) for _ in range(120)]
+    gpu = Gpu(dut, bags, seed=beats, bits=min(512, 32 * dimension), bad=bad, gap=gap,
               stall=stall, hold=hold)
     run(dut, gpu, [sender(dut.foreign, [item for each in bags for item in each], stall=gap)],
-        taken, beats, stall)
+        taken, bags, stall)
     assert taken == gpu.expected and not gpu.origins
     assert (gpu.refused > 10) == (bad > 0)
 
@@ -174,11 +179,11 @@ def test_every_bag_returns_to_its_origin(dimension, beats, gap, stall, bad, hold
 def test_bags_of_this_node_are_not_split():
     """Each input keeps its order, and no bag contains segments of another one."""
     rng, taken, dut = random.Random(5), [], places(own=True)
-    mine, others = ([random_bag(rng, node) for _ in range(60)] for node in (OWN, None))
-    gpu = Gpu(dut, mine + others, 2, seed=3, gap=0.2, stall=0.2)
+    mine, others = ([random_bag(rng, node, (2,)) for _ in range(60)] for node in (OWN, None))
+    gpu = Gpu(dut, mine + others, seed=3, gap=0.2, stall=0.2)
     run(dut, gpu, [sender(port, [item for each in bags for item in each], stall=0.2, seed=seed)
                    for port, bags, seed in ((dut.own, mine, 1), (dut.foreign, others, 2))],
-        taken, 2, 0.2)
+        taken, mine + others, 0.2)
     assert taken == gpu.expected
     for bags, own in ((mine, True), (others, False)):
         assert [head for node, head in gpu.order if (node == OWN) == own] == [
@@ -210,9 +215,9 @@ def test_bags_wait_for_a_place():
 def test_rates(beats, own):
     """A segment a cycle while places are free, and a beat a cycle in and out."""
     dut, taken = places(64, own=own), []
-    bags = [random_bag(random.Random(seed)) for seed in range(PLACES)]
+    bags = [random_bag(random.Random(seed), sizes=(beats,)) for seed in range(PLACES)]
     items = [item for each in bags for item in each]
-    gpu = Gpu(dut, bags, beats, seed=1)
+    gpu = Gpu(dut, bags, seed=1)
     cycles: dict[str, list[int]] = {"in": [], "out": [], "vector": [], "answer": []}
 
     async def watch(ctx):
@@ -235,10 +240,7 @@ def test_rates(beats, own):
             await ctx.tick()
         await gpu.give(ctx)
 
-    async def sizes(ctx):
-        ctx.set(dut.vector_beats, beats)
-
-    simulate(dut, sizes, after, gpu.take, later,
+    simulate(dut, after, gpu.take, later,
              receiver(dut.answers, taken, PLACES * beats), background=[watch])
     assert taken == gpu.expected
     first = cycles["in"][0]

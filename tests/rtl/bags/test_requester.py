@@ -57,7 +57,7 @@ class Requester(wiring.Component):
                 (wiring.flipped(self.cached), landing.cached), (landing.o, hold.remote),
                 (hold.o, pooler.i), (pooler.o, wiring.flipped(self.o))):
             wiring.connect(m, source, sink)
-        for block in (landing, hold, pooler):
+        for block in (hold, pooler):
             m.d.comb += block.vector_beats.eq(self.vector_beats)
         m.d.comb += [
             dispatcher.next_landing.eq(hold.next_landing), dispatcher.node.eq(NODE),
@@ -70,7 +70,8 @@ class Requester(wiring.Component):
 class Workload:
     """Samples of pooled bags, of bags of keys, and of empty bags.
 
-    slots, segments: the input. owed: a bag's words behind its head, to its vector. rows: a key's
+    slots, segments: the input. owed: a bag's words behind its head, to its vector, which may have
+    fewer beats than the vectors of keys. rows: a key's
     row to its vector. expected: the pooled vectors.
 
     mean: whether bags pool to their mean; None: as the table of each bag says.
@@ -91,18 +92,21 @@ class Workload:
                 self.expected += (means if divides else sums)[number * BEATS:(number + 1) * BEATS]
                 plain = {"sample": sample, "step": step, "mine": 0, "bag": 0, "mean": of_table}
                 if len(vectors) == 1 and rng.random() < 0.7:
-                    keys = self._add_bag(rng, vectors[0])
-                    self.slots.append(plain | {
+                    size, vector = rng.randint(1, BEATS), vectors[0].copy()
+                    vector[16 * size:] = 0
+                    keys = self._add_bag(rng, vector[:16 * size])
+                    self.slots.append(plain | {"final_beat": size - 1,
                         "key": {"row": keys, "table": 3}, "bag": 1,
                         "kind": int(RecordKind.KEY_END), "owner": rng.randrange(4),
                         "last": int(ends)})
+                    bits = vector
                     if divides:
                         with np.errstate(all="ignore"):
-                            total = vectors[0].view(np.float32) / np.float32(keys)
+                            total = vector.view(np.float32) / np.float32(keys)
                         bits = np.where(np.isnan(total), np.uint32(0x7FC00000),
                                         total.view(np.uint32))
-                        for n, beat in enumerate(data_of(bits)):
-                            self.expected[number * BEATS + n]["data"] = beat
+                    for n, beat in enumerate(data_of(bits)):
+                        self.expected[number * BEATS + n]["data"] = beat
                 else:
                     self._add_keys(rng, vectors, plain, ends)
                 number += 1
@@ -127,7 +131,7 @@ class Workload:
 
 
 def data_of(vector: np.ndarray) -> list[int]:
-    return [int.from_bytes(beat.tobytes(), "little") for beat in vector.reshape(BEATS, 16)]
+    return [int.from_bytes(beat.tobytes(), "little") for beat in vector.reshape(-1, 16)]
 
 
 def words_of_bags(segments: list[dict]) -> list[tuple[list[int], int]]:
@@ -160,10 +164,11 @@ def test_bags_and_keys_are_pooled_in_slot_order(mean, stall):
         ctx.set(dut.by_table, mean is None)
 
     async def send(ctx, port, tag, vector, source=None):
-        for n, beat in enumerate(data_of(vector)):
+        beats = data_of(vector)
+        for n, beat in enumerate(beats):
             while rng.random() < stall:
                 await ctx.tick()
-            ctx.set(port.payload, {"tag": tag, "data": beat, "last": int(n == BEATS - 1)} | (
+            ctx.set(port.payload, {"tag": tag, "data": beat, "last": int(n == len(beats) - 1)} | (
                 {} if source is None else {"source": source}))
             ctx.set(port.valid, 1)
             await ctx.tick().until(port.ready)

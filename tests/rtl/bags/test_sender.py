@@ -24,7 +24,8 @@ def random_bags(rng: random.Random, keys: list[int]) -> list[list[dict]]:
 
 def random_starts(rng: random.Random, count: int, own: float) -> list[dict]:
     return [{"destination": rng.getrandbits(8), "step": rng.getrandbits(16),
-             "landing": rng.getrandbits(16), "own": int(rng.random() < own)} for _ in range(count)]
+             "landing": rng.getrandbits(16), "own": int(rng.random() < own),
+             "final_beat": rng.getrandbits(4)} for _ in range(count)]
 
 
 def sent(segments: list[dict], landing: int) -> tuple[list[dict], int]:
@@ -46,12 +47,12 @@ def run(bags, starts, stall=0.0, seed=0):
              for kind in (0, 1)]
 
     async def watch(ctx):
-        async for _, _, event, node, place, tag, taken in ctx.tick().sample(
-                dut.asked.valid, dut.asked.node, dut.asked.place, dut.id.payload,
-                dut.id.valid & dut.id.ready):
+        async for _, _, event, node, place, final, tag, taken in ctx.tick().sample(
+                dut.asked.valid, dut.asked.node, dut.asked.place, dut.asked.final_beat,
+                dut.id.payload, dut.id.valid & dut.id.ready):
             assert event == taken, "each id is taken with its request"
             if event:
-                asked.append((tag, node, place))
+                asked.append((tag, node, place, final))
 
     async def end(ctx):
         while len(foreign) < sizes[0] or len(own) < sizes[1]:
@@ -66,7 +67,8 @@ def run(bags, starts, stall=0.0, seed=0):
         sender(dut.id, tags, stall=stall, seed=seed + 2),
         receiver(dut.o, foreign, sizes[0], stall=stall, seed=seed + 3),
         receiver(dut.own, own, sizes[1], stall=stall, seed=seed + 4), end, background=[watch])
-    assert asked == [(tag, start["destination"], start["landing"]) for tag, start in zip(
+    assert asked == [(tag, *(start[name] for name in ("destination", "landing", "final_beat")))
+                     for tag, start in zip(
         tags, (start for start in starts if not start["own"]), strict=True)]
     check(bags, starts, tags, foreign, own)
     assert counters["own"] == sum(start["own"] for start in starts)
@@ -84,7 +86,8 @@ def check(bags, starts, tags, foreign, own):
         where = ({"node": start["destination"]} if start["own"] else
                  {"destination": start["destination"], "words": size})
         expected[start["own"]].extend(
-            {"segment": each, "step": start["step"], **where} for each in given)
+            {"segment": each, "step": start["step"], "final_beat": start["final_beat"], **where}
+            for each in given)
     assert foreign == expected[0] and own == expected[1]
 
 

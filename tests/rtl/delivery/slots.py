@@ -48,7 +48,7 @@ def with_bags(slots: list[dict], seed: int) -> list[dict]:
     slots are bags. Many bags have equal keys."""
     rng = random.Random(seed)
     return [slot | {"bag": int(slot["kind"] == RecordKind.KEY_END and rng.random() < 0.5),
-                    "mean": rng.getrandbits(1)} for slot in slots]
+                    "mean": rng.getrandbits(1), "final_beat": rng.getrandbits(4)} for slot in slots]
 
 
 def with_repeats(slots: list[dict], positions: int, seed: int) -> list[dict]:

@@ -55,7 +55,8 @@ def expected_of(slots, keys):
             out.append({"kind": int(RecordKind.KEY_END), "sample": NO_SAMPLE, "last": 0,
                         "step": slot["step"], "key": slot["key"], "owner": slot["owner"],
                         "mine": slot["mine"]} | (
-                            {"bag": slot["bag"], "mean": 0} if "bag" in slot else {}))
+                            {"bag": slot["bag"], "mean": 0,
+                             "final_beat": slot["final_beat"]} if "bag" in slot else {}))
         open_step = None if slot["ends"] else slot["step"]
     return out, [None if index["ends"] else index for index in table.indices]
 

@@ -21,25 +21,27 @@ def config(beats=1, bags=16):
         max_dimension=16 * beats, hold_vectors=16, owner_bags=bags)
 
 
-def random_slots(rng, number):
-    """Return slots of keys, empty bags and pooled bags."""
+def random_slots(rng, number, beats):
+    """Return slots of keys, empty bags and pooled bags, whose vectors have up to ``beats``."""
     slots = []
     for _ in range(number):
         pooled = rng.random() < 0.5
         slots.append({"kind": int(RecordKind.KEY_END if pooled else rng.choice(KINDS)),
                       "sample": rng.getrandbits(32), "step": rng.getrandbits(16),
                       "last": rng.getrandbits(1), "keys": rng.getrandbits(16) if pooled else 0,
-                      "mean": rng.getrandbits(1) if pooled else 0})
+                      "mean": rng.getrandbits(1) if pooled else 0,
+                      "final_beat": rng.randrange(beats) if pooled else beats - 1})
     return slots
 
 
-@pytest.mark.parametrize("beats, stall", [(1, 0.0), (2, 0.4)])
+@pytest.mark.parametrize("beats, stall", [(1, 0.0), (2, 0.4), (4, 0.0)])
 def test_the_hold_buffer_keeps_the_keys_of_a_bag(beats, stall):
-    """Every beat has the keys and the mean bit of its slot; an EMPTY slot has beats too."""
+    """Every beat has the keys and the mean bit of its slot; an EMPTY slot has beats too. Beats of
+    +0 follow the vector of a bag; a vector of another size is dropped."""
     dut, rng = made(HoldBuffer, config(beats)), random.Random(beats)
-    slots, taken, waiting = random_slots(rng, 200), [], []
-    vectors = [[0 if slot["kind"] == RecordKind.EMPTY else rng.getrandbits(512)
-                for _ in range(beats)] for slot in slots]
+    slots, taken, waiting, bad = random_slots(rng, 200, beats), [], [], []
+    vectors = [[0 if slot["kind"] == RecordKind.EMPTY or n > slot["final_beat"]
+                else rng.getrandbits(512) for n in range(beats)] for slot in slots]
 
     async def reserve(ctx):
         ctx.set(dut.vector_beats, beats)
@@ -56,19 +58,29 @@ def test_the_hold_buffer_keeps_the_keys_of_a_bag(beats, stall):
             while not waiting or rng.random() < stall:
                 await ctx.tick()
             k = waiting.pop(rng.randrange(len(waiting)))
-            for n, beat in enumerate(vectors[k]):
-                ctx.set(dut.remote.payload, {"tag": k % 16, "data": beat,
-                                             "last": int(n == beats - 1)})
-                ctx.set(dut.remote.valid, 1)
-                await ctx.tick()
-            ctx.set(dut.remote.valid, 0)
+            size = slots[k]["final_beat"] + 1
+            if rng.random() < 0.3:
+                wrong = rng.choice([n for n in range(1, beats + 2) if n != size])
+                bad.append(wrong)
+                await vector(ctx, k, [rng.getrandbits(512) for _ in range(wrong)])
+            await vector(ctx, k, vectors[k][:size])
+        await ctx.tick().repeat(6)
+        assert ctx.get(dut.counters.bad_landings) == len(bad)
+
+    async def vector(ctx, k, data):
+        for n, beat in enumerate(data):
+            ctx.set(dut.remote.payload, {"tag": k % 16, "data": beat,
+                                         "last": int(n == len(data) - 1)})
+            ctx.set(dut.remote.valid, 1)
+            await ctx.tick()
+        ctx.set(dut.remote.valid, 0)
 
     simulate(powered_up(dut), reserve, land,
              receiver(dut.o, taken, len(slots) * beats, stall=stall))
     assert taken == [
         {"data": beat, "kind": slot["kind"], "sample": slot["sample"], "step": slot["step"],
          "beat_last": int(n == beats - 1), "sample_last": slot["last"], "lost": 0,
-         "keys": slot["keys"], "mean": slot["mean"]}
+         **{name: slot[name] for name in ("keys", "mean")}}
         for slot, vector in zip(slots, vectors) for n, beat in enumerate(vector)]
 
 

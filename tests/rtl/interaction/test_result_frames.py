@@ -56,7 +56,8 @@ def run(most, results, *, stall=(0.0, 0.0, 0.0), credit=0x2345):
     cycles = simulate(powered_up(dut), clock, finish, receiver(
         dut.headers, headers, len(expected), stall=stall[1], seed=3), limit=20_000)
     assert headers == [{"opcode": int(opcode), "destination": 0, "step": step, "count": number,
-                        "credit": credit, "empty": 0, "address": 0, "status": 0,
+                        "credit": credit, "empty": 0, "final_beat": 0, "address": 0,
+                        "status": 0,
                         "answers": number if opcode == Opcode.RESULTS else packet[0] >> 48 & 1}
                        for opcode, step, number, packet in expected]
     assert payload == [{"data": beat, "last": int(n == len(beats) - 1)}

@@ -46,8 +46,8 @@ def packets_of(samples, beats, room, credit, packing):
             part = bags[start:start + fit]
             last = int(start + fit >= len(bags))
             headers.append({"opcode": int(Opcode.POOLED), "destination": 0, "step": step,
-                            "count": len(part), "credit": credit, "empty": 0, "address": 0,
-                            "answers": last, "status": 0})
+                            "count": len(part), "credit": credit, "empty": 0,
+                            "final_beat": 0, "address": 0, "answers": last, "status": 0})
             body = shared(part, packing) if packing else [beat for v in part for beat in v]
             data = [sample | start << 32 | last << 48, *body]
             payload += [{"data": d, "last": int(n == len(data) - 1)} for n, d in enumerate(data)]

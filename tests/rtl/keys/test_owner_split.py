@@ -77,12 +77,14 @@ def test_tables_that_pool_at_their_owner(stalls):
     tables = some_tables(40, rng)
     for table in tables.values():
         table.pool, table.mean = rng.randrange(2), rng.randrange(2)
+        table.final_beat = rng.randrange(7)
     keys = list(keys_around(tables, 400, 40, rng))
     bags = [tables[key["table"]].pool ^ (rng.random() < 0.2) if key["table"] in tables else 1
             for key in keys]
     dut, coming = made(OwnerSplit, 8, 40, bags=True), []
 
     async def watch(ctx):
+        ctx.set(dut.vector_beats, 5)
         async for _, _, moves, comes, user, rows in ctx.tick().sample(
                 dut.moves, dut.comes, dut.coming, dut.rows):
             if moves and comes:
@@ -95,13 +97,14 @@ def test_tables_that_pool_at_their_owner(stalls):
         background=[watch])
     statuses = set()
     for k, (got, key, bag) in enumerate(zip(taken, keys, bags, strict=True)):
-        owner, status = split(tables, key["table"], key["row"], NODE, 64, bag=bag)
+        owner, status = split(tables, key["table"], key["row"], NODE, 64, bag=bag, beats=5)
         statuses.add((bag, status))
         assert (got["key"], got["user"], got["status"]) == (key, k & 0xFF, status)
         assert coming[k][0] == k & 0xFF
         if status == 0:
             table = tables[key["table"]]
-            assert (got["owner"], got["mean"], coming[k][1]) == (owner, table.mean, table.rows)
+            assert (got["owner"], got["mean"], got["final_beat"], coming[k][1]) == (
+                owner, table.mean, table.final_beat, table.rows)
     assert statuses == {(0, 0), (1, 0), (0, Status.TABLE), (1, Status.TABLE), (0, Status.KIND),
                         (1, Status.KIND), (0, Status.ROW)}
 

@@ -22,8 +22,9 @@ def bag_frame(rng, framing, name, dimension, **fields):
         return port_frame(rng, framing, name, dimension)
     fields = {"framing": framing} | fields
     if name == "bag_vectors":
-        frame, vectors = vectors_frame(rng, beats_of(dimension), opcode, LIMIT[framing],
-                                       packing=packing_of(dimension), **fields)
+        beats = rng.randint(1, beats_of(dimension))
+        frame, vectors = vectors_frame(rng, beats, opcode, LIMIT[framing], **{
+            "packing": packing_of(dimension), "final_beat": beats - 1} | fields)
         source = {"source": frame.source} if framing == "ethernet" else {}
         assert frame.opcode != VECTORS
         return frame, [beat | source for beat in expected_vectors(frame, vectors)]

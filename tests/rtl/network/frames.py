@@ -31,6 +31,7 @@ class Frame:
     sequence: int = 0
     acknowledge: int = 0
     epoch: int = 0
+    final_beat: int = 0
     payload: bytes = b""
     version: int = 1
     mac: int | None = None
@@ -54,8 +55,8 @@ class Frame:
     def header(self) -> bytes:
         def ember(crc):
             return EMBER.pack(
-                self.version, self.opcode, self.source, self.destination, self.epoch, 0, self.step,
-                self.sequence.to_bytes(3, "little"),
+                self.version, self.opcode, self.source, self.destination, self.epoch,
+                self.final_beat, self.step, self.sequence.to_bytes(3, "little"),
                 self.acknowledge.to_bytes(3, "little"), self.credit, self.count, crc)
 
         if self.framing == "host":
@@ -121,12 +122,13 @@ def _whole(data: bytes, rng: random.Random | None) -> bytes:
 def parse(data: bytes, framing: str = "ethernet", acknowledged: int = 0, epoch: int = 0) -> Frame:
     """Parse a packet and check everything that a receiver may rely on."""
     assert len(data) % 64 == 0
-    (version, opcode, source, destination, of_epoch, flags, step, sequence, acknowledge, credit,
-     count, _) = EMBER.unpack(data[42:64])
+    (version, opcode, source, destination, of_epoch, final_beat, step, sequence, acknowledge,
+     credit, count, _) = EMBER.unpack(data[42:64])
     frame = Frame(opcode=opcode, source=source, destination=destination, step=step, count=count,
                   credit=credit, sequence=int.from_bytes(sequence, "little"), payload=data[64:],
-                  version=version, framing=framing, acknowledge=acknowledged, epoch=epoch)
-    assert (version, of_epoch, flags) == (1, epoch, 0)
+                  version=version, framing=framing, acknowledge=acknowledged, epoch=epoch,
+                  final_beat=final_beat)
+    assert (version, of_epoch) == (1, epoch)
     assert acknowledge == acknowledged.to_bytes(3, "little")
     assert data == frame.bytes()
     return frame

@@ -22,6 +22,8 @@ HOST = ((Opcode.QUERIES, Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS, Opcode.READ_D
         (Opcode.GRADIENTS, Opcode.RETURNED, Opcode.STATES, Opcode.WRITTEN))
 OF_VECTORS = (Opcode.VECTORS, Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS, Opcode.BAG_VECTORS,
               Opcode.GPU_BAGS)
+SIZED = Opcode.BAG_VECTORS, Opcode.GPU_BAGS
+"""Packets whose header states the size of their vectors."""
 BAGS = {"network": (Opcode.BAGS, Opcode.BAG_VECTORS), "host": (Opcode.GPU_BAGS,)}
 OWN_EPOCH = 0x5A
 PAID = (Opcode.PARTIALS, Opcode.RETURNED, Opcode.GRADIENTS)
@@ -44,22 +46,23 @@ class Receiver:
                         **({"bags": True} if bags else {}),
                         **({"link": True, "nodes": NODES} if link else {}))
 
-    def needed(self, opcode, count):
+    def needed(self, opcode, count, final_beat=0):
         """Return the payload beats that a count requires; of GRADIENTS, the least."""
         if opcode in OF_VECTORS:
-            return -(-count // 32) + -(-count * self.beats // (1 << self.packing))
+            beats = final_beat + 1 if opcode in SIZED else self.beats
+            return -(-count // 32) + -(-count * beats // (1 << self.packing))
         return -(-count // 8) + (-(-count // (1 << self.packing)) if opcode in PAID[:2] else 0)
 
     def reasons(self, beats):
         """Return every reason to drop a packet, in order of priority."""
         head, *rest = (beat["data"].to_bytes(64, "little") for beat in beats)
         payload, framed = b"".join(rest), self.framing == "ethernet"
-        version, opcode, source, destination, epoch, *_, count, crc = EMBER.unpack(head[42:])
+        version, opcode, source, destination, epoch, final, *_, count, crc = EMBER.unpack(head[42:])
         size, mac = len(payload), int.from_bytes(head[:6], "big")
         (from_mac, ethertype, version_ihl, length, fragment, protocol, from_ip, ip, from_port, port,
          udp_length) = struct.unpack(">6x6sHBxH2xHxB2xIIHHH2x", head[:42])
         covered = bytes(26) + head[26:34] + bytes(8) + head[42:60] + bytes(4) + payload
-        needed = self.needed(opcode, count)
+        needed, sized = self.needed(opcode, count, final), self.bags and opcode in SIZED
         return [name for name, holds in (
             ("errors_mac", beats[-1]["err"]),
             ("foreign", framed and (
@@ -76,7 +79,8 @@ class Receiver:
             ("bad_node", self.framing != "host" and (
                 destination != self.node or source >= self.nodes or source == self.node)),
             (EPOCH, self.link and epoch != self.peers.get(source, OWN_EPOCH)),
-            ("bad_length", count == 0 or (opcode == Opcode.LINK and count != 8) or (
+            ("bad_length", count == 0 or (sized and final >= self.beats) or (
+                opcode == Opcode.LINK and count != 8) or (
                 needed != size // 64 and not (
                     opcode == Opcode.GRADIENTS and needed < size // 64))),
         ) if holds]
@@ -102,9 +106,10 @@ class Receiver:
 
     def frame(self, rng, opcode):
         """Return a valid packet; the check ignores its payload."""
-        counts = [n for n in range(1, 1200) if self.needed(opcode, n) <= self.longest]
+        final = rng.randrange(self.beats) if opcode in SIZED else 0
+        counts = [n for n in range(1, 1200) if self.needed(opcode, n, final) <= self.longest]
         count = 8 if opcode == Opcode.LINK else rng.choice((1, counts[-1], rng.choice(counts)))
-        size = self.needed(opcode, count)
+        size = self.needed(opcode, count, final)
         if opcode == Opcode.GRADIENTS:
             size = rng.randrange(size, self.longest + 1)
         return Frame(
@@ -112,7 +117,7 @@ class Receiver:
             destination=self.node, step=rng.getrandbits(16), credit=rng.getrandbits(16),
             count=count, sequence=rng.getrandbits(24), acknowledge=rng.getrandbits(24),
             payload=rng.randbytes(64 * size), framing=self.framing,
-            epoch=OWN_EPOCH * self.link)
+            final_beat=final, epoch=OWN_EPOCH * self.link)
 
     def run_counts(self, rng, opcodes, least):
         """Send every count of each opcode, with the beats that it requires, or one off; ``least``
@@ -121,7 +126,9 @@ class Receiver:
         for opcode in opcodes:
             frame = self.frame(rng, opcode)
             for count in (*range(8 * self.longest + 3), *(1 + (1 << bit) for bit in range(6, 16))):
-                size = self.needed(opcode, count) + rng.choice((-1, 0, 0, 1))
+                if opcode in SIZED:  # or a beat too long
+                    frame = replace(frame, final_beat=rng.randrange(self.beats + 1))
+                size = self.needed(opcode, count, frame.final_beat) + rng.choice((-1, 0, 0, 1))
                 packet = replace(frame, count=count, payload=rng.randbytes(
                     64 * min(max(size, 0), self.longest + 1))).beats()
                 good += not self.reasons(packet)
@@ -205,6 +212,8 @@ def defects(rng, frame, nodes):
         {"source": rng.choice((node, nodes, 255))}, {"destination": node ^ 1, **own},
         *({"epoch": frame.epoch ^ 1 << bit} for bit in (0, 7) if frame.epoch),
         {"count": rng.choice((0, frame.count - 1, frame.count + 1, frame.count ^ 0x800))},
+        *({"final_beat": frame.final_beat ^ 1 << bit} for bit in (0, 3, 7)
+          if frame.opcode in SIZED),
         {"payload": frame.payload[:-64]}, {"payload": frame.payload + rng.randbytes(64)},
         {"payload": rng.randbytes(64 * rng.choice((0, 1, 23, 24, 32 + size // 64)))}, {"err": 1},
     ]

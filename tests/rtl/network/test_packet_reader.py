@@ -13,8 +13,8 @@ BUFFERS, UNITS, BEATS, BITS = 6, 24, 3, 512
 HEADER, FIRST = (PacketReader.LATENCY["packet", name] for name in ("its header", "its first beat"))
 
 
-def reader(bits: int = BITS) -> PacketReader:
-    return made(PacketReader, Opcode.LOOKUPS, BUFFERS, UNITS, BEATS, bits=bits)
+def reader(bits: int = BITS, sized: bool = False) -> PacketReader:
+    return made(PacketReader, Opcode.LOOKUPS, BUFFERS, UNITS, BEATS, bits=bits, sized=sized)
 
 
 def packets_of(count: int, seed: int, beats: int | None = None) -> list[dict]:
@@ -68,7 +68,8 @@ def run(dut, packets, *, idle=0.0, stalls=(0.0, 0.0), bits=BITS) -> int:
         limit=20_000)
     assert headers == [
         {"opcode": Opcode.LOOKUPS, "destination": p["destination"], "step": p["step"],
-         "count": p["units"], "credit": credit_of(p["destination"]), "empty": 0} for p in packets]
+         "count": p["units"], "credit": credit_of(p["destination"]), "empty": 0,
+         "final_beat": p.get("final_beat", 0)} for p in packets]
     assert payload == [
         {"data": word(p["buffer"], p["units"], k) & (1 << bits) - 1,
          "last": int(k == p["beats"] - 1)} for p in packets for k in range(p["beats"])]
@@ -81,6 +82,11 @@ def run(dut, packets, *, idle=0.0, stalls=(0.0, 0.0), bits=BITS) -> int:
     (0.0, (0.8, 0.0), BITS), (0.9, (0.0, 0.5), 64)])
 def test_packets_leave_whole_and_in_order(idle, stalls, bits):
     run(reader(bits), packets_of(80, seed=bits), idle=idle, stalls=stalls, bits=bits)
+
+
+def test_packets_with_a_size_of_vectors_in_their_header():
+    run(reader(sized=True), [packet | {"final_beat": number % 16}
+                             for number, packet in enumerate(packets_of(40, seed=3))])
 
 
 @pytest.mark.parametrize("beats", [1, 3])

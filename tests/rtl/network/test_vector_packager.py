@@ -70,6 +70,41 @@ def test_packets_without_time_outs(nodes, dimension, vector_beats, packing, payl
 
 
 @pytest.mark.few(2)
+@pytest.mark.parametrize("nodes, most, payload, gap, stall", [
+    (1, 4, 22, 0.0, 0.0), (3, 16, 22, 0.0, 0.4), (5, 16, 60, 0.3, 0.3), (4, 2, 3, 0.2, 0.0)])
+def test_a_packet_has_vectors_of_one_size(nodes, most, payload, gap, stall):
+    """Every packet is predicted. It closes before a vector of another size for its destination, or
+    when it has no room for another vector of its size."""
+    rng, size = random.Random(most), 1
+    config = NicConfig(nodes=nodes, max_dimension=16 * most, net_payload_beats=payload)
+    vectors, expected, opened, changes = [], [], {}, 0
+    for _ in range(200):
+        size = rng.randint(1, most) if rng.random() < 0.4 else size
+        vectors += make_vectors(rng, nodes, 1, size)
+        node, landing, step, data = vectors[-1]
+        if node in opened and opened[node][0] != size:
+            expected.append((node, *opened.pop(node)))
+            changes += 1
+        opened.setdefault(node, (size, step, []))[2].append((landing, data))
+        if len(opened[node][2]) == min(32, (payload - 1) // size):
+            expected.append((node, *opened.pop(node)))
+    items = [beat | {"final_beat": len(data) - 1} for vector in vectors
+             for data in [vector[3]] for beat in beats_of([vector])]
+    packets, _, counters = run_packager(
+        made(VectorPackager, config, sized=True), items, {"timeout": 5000}, gap=gap, stall=stall,
+        hurry=True)
+    seen = [(h["destination"], h["final_beat"] + 1, h["step"], unpack(h, b, h["final_beat"] + 1))
+            for h, b in packets]
+    assert seen[:len(expected)] == expected
+    assert {n: rest for n, *rest in seen[len(expected):]} == {
+        n: list(each) for n, each in opened.items()}
+    assert counters == counters | {
+        "vectors": 200, "beats": len(items), "packets": len(seen), "size_changes": changes,
+        "full": len(expected) - changes, "timeouts": len(opened)}
+    assert changes > 10
+
+
+@pytest.mark.few(2)
 @pytest.mark.parametrize("vector_beats,packing,timeout", [
     (1, 0, 0), (1, 0, 60), (4, 0, 30), (1, 2, 20)])
 def test_time_outs(vector_beats, packing, timeout):

@@ -42,6 +42,7 @@ class Reading:
     """Reference of a checker's output for a stream of (record, step, lost beats before it).
 
     most: words of the longest bag that pools at its owner; None if the NIC has no such bags.
+    beats: most beats of the vector of a bag.
     """
 
     tables: dict[int, Table]
@@ -55,6 +56,7 @@ class Reading:
     errors: list[dict] = field(default_factory=list)
     segments: list[dict] = field(default_factory=list)
     strays: int = 0
+    beats: int = 16
 
     def __post_init__(self):
         self._sample: Any = None  # [number, step, slots expected, slots seen, status]
@@ -109,7 +111,8 @@ class Reading:
             return
         seen, keys, wide = self._sample[3], head & 0xFFFF, head >> 16 & 1
         part, table = head >> 18 & 0x1FF, head >> 36 & 0xFFF
-        owner, status = split(self.tables, table, 0, self.node, self.nodes, bag=1)
+        owner, status = split(self.tables, table, 0, self.node, self.nodes, bag=1,
+                              beats=self.beats)
         if status:
             self._fault(status)
         elif seen and seen[-1]["kind"] == KEY:
@@ -153,15 +156,16 @@ class Reading:
                      "mine": int(owner == self.node), "sample": number, "step": step,
                      "ends": int(self._ends and kind == EMPTY),
                      "last": int(len(seen) == size - 1),
-                     **({} if self.most is None else {"bag": bag, "mean": self._mean(key)})})
+                     **({} if self.most is None else {"bag": bag, **self._of_table(key)})})
         if len(seen) == size:
             if not status:
                 self.slots += seen
                 self.segments += self._bags
             self._sample = None
 
-    def _mean(self, key: dict) -> int:
-        return self.tables[key["table"]].mean if key["table"] in self.tables else 0
+    def _of_table(self, key: dict) -> dict[str, int]:
+        table = self.tables.get(key["table"], Table())
+        return {"mean": table.mean, "final_beat": table.final_beat}
 
     def _fault(self, status: int) -> None:
         if not self._sample[4]:

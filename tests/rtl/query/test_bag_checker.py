@@ -23,8 +23,10 @@ TABLES = {
     3: Table(kind=REPLICATED, mean=1),
     4: Table(kind=COLUMN, pool=1), 5: Table(valid=0, pool=1), 7: Table(kind=ROW, owners=6, pool=1),
     6: Table(owner=6, pool=1),
-    8: Table(rows=50, owner=2, pool=1), 9: Table(rows=1 << 33, owner=4, pool=1, mean=1),
+    8: Table(rows=50, owner=2, pool=1, final_beat=3),
+    9: Table(rows=1 << 33, owner=4, pool=1, mean=1, final_beat=1),
     10: Table(rows=(1 << 32) - 5, owner=5, pool=1), 11: Table(kind=REPLICATED, pool=1, mean=1),
+    13: Table(owner=1, pool=1, final_beat=4),
 }
 LATENCIES = [QueryChecker.LATENCY["last word of a sample, in a NIC with bags", f"its first {item}"]
              for item in ("slot", "segment")]
@@ -82,13 +84,14 @@ def packed(items: Items, rng: random.Random, step: int = 3) -> list[tuple[list[i
     return packets
 
 
-def run(packets, stalls=(0.0, 0.0), config=CONFIG, seed=0):
+def run(packets, stalls=(0.0, 0.0), config=CONFIG, seed=0, vector_beats=None):
     """Run packets of (words, step) through a checker; compare all outputs and counters.
 
-    Return the model and the number of cycles."""
+    vector_beats: beats of the vector of a key, by default those of ``config``. Return the model and
+    the number of cycles."""
     rng = random.Random(seed)
     reading = Reading(TABLES, NODE, NODES, config.sample_slots, None, config.bag_words,
-                      config.bag_segments)
+                      config.bag_segments, beats=vector_beats or config.vector_beats)
     for words, step in packets:
         reading.read_packet(words, step)
     items = [beat for words, step in packets for beat in beats(words, step, rng)]
@@ -96,6 +99,8 @@ def run(packets, stalls=(0.0, 0.0), config=CONFIG, seed=0):
     counters: dict[str, int] = {}
 
     async def feed(ctx):
+        if vector_beats:
+            ctx.set(dut.vector_beats, vector_beats)
         for sent, item in enumerate(items):
             while sent - ctx.get(dut.consumed) >= config.query_beats or rng.random() < stalls[0]:
                 await ctx.tick()
@@ -166,6 +171,7 @@ BAD = {
     "a table that is not written": ([[head(7, 2)], bag(12, [1]), [empty()]], Status.TABLE),
     "a table that is not valid": ([[head(7, 1)], bag(5, [1] * 30)], Status.TABLE),
     "an owner beyond the cluster": ([[head(7, 1)], bag(6, [1])], Status.TABLE),
+    "vectors longer than a place": ([[head(7, 1)], bag(13, [1])], Status.TABLE),
     "split by columns": ([[head(7, 1)], bag(4, [1])], Status.KIND),
     "rows with several owners": ([[head(7, 1)], bag(7, [1])], Status.KIND),
     "a bag of a table that pools here": ([[head(7, 2)], bag(0, [1]), [empty()]], Status.KIND),
@@ -210,6 +216,14 @@ def test_bad_sample_is_answered_once(name):
     else:
         assert named == [status]
     assert {slot["sample"] for slot in reading.slots} == {1, 2}
+
+
+def test_a_register_sets_the_longest_vector():
+    """A peer and the GPU cannot send longer vectors, so their bags are rejected."""
+    items = [[head(7, 1)], bag(8, [1]), [head(8, 1)], bag(9, [1], 1)]
+    reading, _ = run(packed(items, random.Random(3)), vector_beats=2)
+    assert [(error["sample"], error["status"]) for error in reading.errors] == [(7, Status.TABLE)]
+    assert [(slot["sample"], slot["final_beat"]) for slot in reading.slots] == [(8, 1)]
 
 
 @pytest.mark.parametrize("words, status", [

@@ -15,7 +15,7 @@ PORTS = ("local", "remote", "bags", "dense")
 
 def random_slots(count: int, rng: random.Random, share: float, **kinds) -> list[dict]:
     """Return slots, a ``share`` of them bags."""
-    return [slot | {"mean": rng.getrandbits(1)} | (
+    return [slot | {"mean": rng.getrandbits(1), "final_beat": rng.getrandbits(4)} | (
                 {"bag": 1, "kind": KEY_END} if rng.random() < share else {"bag": 0})
             for slot in random_keys(count, rng, (NODE, NODE, 0, 1, 7), **kinds)]
 
@@ -26,10 +26,12 @@ def expected_of(slots, first, interact):
     for number, slot in enumerate(owned(slots)):
         row, landing = slot["key"]["row"], (first + number) & 0xFFFF
         reserved.append({name: slot[name] for name in ("kind", "sample", "step", "last")} | {
-            "keys": (row & 0xFFFF) * slot["bag"], "mean": slot["mean"]})
+            "keys": (row & 0xFFFF) * slot["bag"], "mean": slot["mean"],
+            "final_beat": slot["final_beat"]})
         if slot["bag"]:
             out["bags"].append({"destination": slot["owner"], "step": slot["step"],
-                                "landing": landing, "own": slot["mine"]})
+                                "landing": landing, "own": slot["mine"],
+                                "final_beat": slot["final_beat"]})
         elif slot["mine"]:
             out["local"].append({"key": slot["key"], "landing": landing, "node": NODE,
                                  "step": slot["step"]})

@@ -67,7 +67,8 @@ def slots_of(rng: random.Random, sample: Sample) -> list[dict]:
     slots = []
     for words in sample.bags:
         common = {"sample": sample.number, "step": sample.step, "ends": int(sample.ends), "last": 0,
-                  "owner": rng.getrandbits(8), "mean": rng.getrandbits(1)}
+                  "owner": rng.getrandbits(8), "mean": rng.getrandbits(1),
+                  "final_beat": rng.getrandbits(4)}
         if words is None:
             slots.append(common | {"key": {"row": 0, "table": 0}, "kind": int(RecordKind.EMPTY),
                                    "mine": 0, "bag": 0})

@@ -62,7 +62,7 @@ def test_every_error_in_a_packet(stalls, training):
     for head, data in zip(headers, got):
         assert head | {"credit": 0} == {
             "opcode": Opcode.ERRORS, "destination": 0, "step": data >> 32 & 0xFFFF, "count": 1,
-            "credit": 0, "empty": 0, "address": 0, "status": data >> 48 & 0xFF,
+            "credit": 0, "empty": 0, "final_beat": 0, "address": 0, "status": data >> 48 & 0xFF,
             "answers": int(data & 0xFFFFFFFF != 0xFFFFFFFF)}
     credits = [head["credit"] for head in headers]
     assert credits == sorted(credits) and credits[-1] <= QUARTER

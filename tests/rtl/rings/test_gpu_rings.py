@@ -23,7 +23,7 @@ def packet_of(opcode: int, count: int, body: list[int], tag: int = 0) -> list[di
 def list_of(count: int) -> dict:
     """Return the header of a list."""
     return {"opcode": Opcode.LOOKUP_REQUESTS, "destination": 0, "step": 3, "count": count,
-            "credit": 9, "empty": 0}
+            "credit": 9, "empty": 0, "final_beat": 0}
 
 
 def place(ctx, dut) -> None:

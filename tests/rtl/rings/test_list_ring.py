@@ -30,7 +30,8 @@ def after(first: int) -> type:
 def lists_of(rng: random.Random, count: int):
     """Return headers of lists."""
     return [{"opcode": Opcode.LOOKUP_REQUESTS, "destination": 0, "step": rng.getrandbits(16),
-             "count": rng.randrange(1, 177), "credit": rng.getrandbits(16), "empty": 0}
+             "count": rng.randrange(1, 177), "credit": rng.getrandbits(16), "empty": 0,
+             "final_beat": 0}
             for _ in range(count)]
 
 

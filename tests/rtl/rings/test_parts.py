@@ -46,8 +46,8 @@ def test_a_packet_for_each_record(stall):
              receiver(dut.payload, beats, 30, stall=stall, seed=5))
     assert beats == [{"data": item["record"], "last": 1} for item in items]
     assert headers == [{"opcode": item["opcode"], "step": item["step"], "address": item["address"],
-                        "count": 1, "credit": 77, "destination": 0, "empty": 0, "answers": 0,
-                        "status": 0} for item in items]
+                        "count": 1, "credit": 77, "destination": 0, "empty": 0,
+                        "final_beat": 0, "answers": 0, "status": 0} for item in items]
 
 
 @pytest.mark.parametrize("asked, beats, words, what, above", [

@@ -75,7 +75,7 @@ def test_each_row_is_read_where_it_lies(beats, packing, stall):
 
 def header(opcode: int, address: int) -> dict:
     return {"opcode": opcode, "destination": 0, "step": 7, "count": 9, "credit": 4, "empty": 0,
-            "address": address, "answers": 0, "status": 0}
+            "final_beat": 0, "address": address, "answers": 0, "status": 0}
 
 
 @pytest.mark.parametrize("enable", [0, 1])

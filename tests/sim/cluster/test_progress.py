@@ -25,6 +25,7 @@ from sim.training.train import train
 from tests.optional import absent
 from tests.rtl.network.frames import LOOKUPS, Frame, record_payload
 from tests.sim.interacting import write_model
+from tests.sim.linked import LINKED
 
 PATIENCE = 20_000
 BEGIN, PERIOD, END = 70_000, 500, 600_000
@@ -159,9 +160,9 @@ SLOW = {
     "rings": (None, {"gpu": SLOW_GPU, "settings": ("gpu_rings=true",)}),
     "network": (None, {"network": "{far}"}),
     "late frames": ("delay=0.3:20us", {}),
-    "link that loses": ("drop=0.2", {"settings": ("link=true",)}),
-    "link that is down": ("down=10us:150us@1", {"settings": ("link=true",)}),
-    "link, far": ("drop=0.05", {"settings": ("link=true",), "network": "{far}"}),
+    "link that loses": ("drop=0.2", {"settings": LINKED}),
+    "link that is down": ("down=10us:150us@1", {"settings": LINKED}),
+    "link, far": ("drop=0.05", {"settings": LINKED, "network": "{far}"}),
 }
 
 

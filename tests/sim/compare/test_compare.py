@@ -90,7 +90,7 @@ def test_an_option_is_fixed_for_the_systems_that_have_it(kaggle):
     assert (result["fixed"], result["wire"], kaggle["fixed"]) == (given, "float32", [])
 
 
-def test_a_format_that_nics_lack_is_marked():
+def test_a_format_that_systems_lack_is_marked():
     given = {"cluster": "h100", "nodes": 2, "mini_batch": 4096, "measured": 2,
              "placement": "even", "fixed": [
         "copied_rows=0", "threads=1", "exchange=nccl", "bags_once=false", "fused=true",
@@ -106,8 +106,8 @@ def test_a_format_that_nics_lack_is_marked():
     assert "float16 between nodes" in rows["float16"]["options"][2]
     marked = api.compare(wire="float16", cluster="h100", nodes=2, mini_batch=16, measured=2,
                          system=["bl-tuned", "fs"])
-    assert marked["notes"] == ["float16 between nodes is available to bl-tuned only: NICs send "
-                               "float32"]
+    assert marked["notes"] == ["float16 between nodes is available to bl-tuned only: other "
+                               "systems send float32"]
 
 
 def test_copies_do_not_lose_the_bags_of_other_tables(bags):
@@ -238,11 +238,12 @@ def test_nics_pad_tables_of_different_dimensions_and_baselines_do_not(tmp_path):
     for name, pads in (("bl-paper", False), ("lc+rc", True)):
         moved, held = ([each[name][what] for each in (wide, mixed, narrow)]
                        for what in ("network_bytes_per_sample", "gpu_memory_bytes"))
-        assert moved[0] > moved[2] and held[0] > held[2]
-        assert (moved[1] == moved[0]) == pads and moved[1] > moved[2]
-        said = "NICs send vectors of 16 to 64 values padded with zeros to 64"
-        assert (said in mixed[name]["options"]) == pads
-        assert not any("padded" in each for each in wide[name]["options"])
+        # Tables of many keys pool at their owner, so the network moves no padded vectors.
+        assert moved[0] > moved[1] > moved[2]
+        assert held[0] > held[1] > held[2]
+        said = "NICs pad vectors of 16 to 64 values with zeros to 64"
+        assert any(each.startswith(said) for each in mixed[name]["options"]) == pads
+        assert not any("NICs pad" in each for each in wide[name]["options"])
     # The fullest node has a table of each dimension, and the inputs of the top MLP.
     assert wide["bl-paper"]["gpu_memory_bytes"] - mixed["bl-paper"]["gpu_memory_bytes"] == (
         4 * (50_000 + 16 * 3) * (64 - 16))

@@ -19,7 +19,7 @@ from host.systems.devices import Devices
 from host.systems.schedule import schedule
 from host.systems.workload import workload_of
 from host.toml.profile import load_profile
-from sim.evaluation.search import interval_us
+from sim.evaluation.built import interval_us
 from sim.evaluation.setting import DEMO
 from sim.experiments.checks import composed, network_drop, v100_step, whole_steps
 from sim.experiments.checks.check import Check, Comparison, geometric_mean, percent

@@ -11,14 +11,15 @@ from host.systems import DELIVER, EnTuning, HostTuning, StepOptions, en, en_vari
 from host.systems.nic_times import NicTimes
 from host.timing.clock import CYCLE_NS
 from host.wire.indices import pooled_instead
+from sim.evaluation.built import Built, interval_us
 from sim.evaluation.en_nics import en_nic, nic_point, owner_pooled, reads_own
 from sim.evaluation.en_search import EnSearch
 from sim.evaluation.fields import devices_of
 from sim.evaluation.least import deliveries, least_times
 from sim.evaluation.measure import measure
 from sim.evaluation.point import Point
-from sim.evaluation.search import Built, Site, interval_us
 from sim.evaluation.setting import DEMO, Setting
+from sim.evaluation.site import Site
 from sim.evaluation.store import Outcome, Results
 from sim.evaluation.trace import copied_all, plan_of, trace_of, without_small
 from sim.evaluation.workloads import Workloads

@@ -12,10 +12,10 @@ from host.timing.cluster import load_cluster
 from host.timing.network import NetworkProfile
 from host.toml.profile import load_profile
 from sim.evaluation.measure import measure
-from sim.evaluation.nic import Nics as NicsOf
-from sim.evaluation.nic import options_of, serving
+from sim.evaluation.nic_options import Nics as NicsOf
+from sim.evaluation.nic_options import options_of, serving
 from sim.evaluation.point import Point
-from sim.evaluation.search import Site
+from sim.evaluation.site import Site
 from sim.evaluation.trace import nic_plan_of, trace_of
 from sim.job.inputs import SampleSource
 

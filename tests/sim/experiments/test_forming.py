@@ -1,6 +1,7 @@
 """Threads that form mini-batches: their time is part of systems whose mini-batches they form."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import inf
 
 import pytest
 
@@ -8,10 +9,10 @@ from host.batching import ALGORITHMS
 from host.devices.cpu import CpuProfile
 from host.toml.profile import load_profile
 from sim.evaluation.compared import formed_best
-from sim.evaluation.forming import ALGORITHM_COST, Forming, forming_of
+from sim.evaluation.forming import ALGORITHM_COST, FILE_ORDER, Forming, forming_of
 from sim.evaluation.measure import measure
 from sim.evaluation.point import Point
-from sim.evaluation.search import Site
+from sim.evaluation.site import Site
 from sim.evaluation.store import Store
 from sim.experiments.sensitivity.constants import uncertain
 
@@ -87,3 +88,37 @@ def test_the_full_system_forms_mini_batches_that_small_caches_miss(tmp_path):
 def test_the_time_of_the_algorithm_is_uncertain():
     assert "cpu_xeon_6226r.graph_key_ns" in uncertain(Point.named("fs").cluster)
     assert "cpu_xeon_6226r.operator_us" not in uncertain(Point.named("fs").cluster)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A placed system, and its own site: without time of the algorithm."""
+
+    point: Point
+    interval_us: float
+    built: str = "built"
+    forming: Forming = FILE_ORDER
+
+    @property
+    def site(self) -> "_Found":
+        return self
+
+
+@pytest.mark.parametrize("formed, placement, tried, best", [
+    ((9.0, 8.0), None, ["row", None], 8.0),
+    ((9.0, 9.5), None, ["row", None], 9.0),
+    ((10.0, 8.0), None, ["row"], 10.0),
+    ((9.0, 8.0), "row", ["row"], 9.0)])
+def test_the_fastest_of_all_placements_that_were_tried(monkeypatch, formed, placement, tried, best):
+    """In file order ``row`` is the fastest placement. A given placement is tried once."""
+    seen = []
+
+    def placed(point, memory, runs, below=inf):
+        if point.workload.batching == "file":
+            return _Found(point.changed(placement="row"), 10.0)
+        seen.append(point.cluster.placement)
+        return _Found(point, formed[len(seen) - 1])
+
+    monkeypatch.setattr("sim.evaluation.compared.placed", placed)
+    point = Point.named("fs", **SMALL, placement=placement)
+    assert formed_best("fs", point).interval_us == best and seen == tried

@@ -11,7 +11,7 @@ from host.timing.gpu import GpuProfile
 from host.timing.pcie import PcieProfile
 from rtl.config import preset
 from sim.evaluation.fields import devices_of
-from sim.evaluation.nic import options_of
+from sim.evaluation.nic_options import options_of
 from sim.evaluation.point import Point
 from sim.evaluation.trace import Trace, plan_of, trace_of
 from sim.evaluation.workloads import reductions, updates, workloads

@@ -11,13 +11,13 @@ from host.placement.deal import PLACEMENTS
 from host.placement.shard import ShardPlan
 from host.systems import Devices, Step, Way, schedule
 from sim.evaluation import trace as trace_module
+from sim.evaluation.built import Built, interval_us
 from sim.evaluation.forming import Forming
 from sim.evaluation.gradient_path import trained
 from sim.evaluation.measure import alone, busy_us, measure, request_us
-from sim.evaluation.nic import cache_rows, options_of, reaching
+from sim.evaluation.nic_options import cache_rows, options_of, reaching
 from sim.evaluation.nic_run import Record
 from sim.evaluation.point import Point
-from sim.evaluation.search import Built, interval_us
 from sim.evaluation.systems import BASELINES
 from sim.evaluation.trace import FewSamplesError, arrivals_of, plan_of, trace_of
 from sim.job.inputs import SampleSource

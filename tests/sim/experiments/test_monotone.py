@@ -21,10 +21,11 @@ from host.systems import (
 from host.systems.devices import profiles_of
 from host.toml.profile import load_profile
 from host.toml.provenance import constants
+from sim.evaluation.built import interval_us
 from sim.evaluation.fields import devices_of
 from sim.evaluation.least import deliveries
 from sim.evaluation.point import Point
-from sim.evaluation.search import Site, interval_us
+from sim.evaluation.site import Site
 from sim.evaluation.system import System
 
 PROFILES = ("tuned_h100", "gpu_h100", "pcie_h100")

@@ -11,21 +11,15 @@ from host.timing.gpu import GpuProfile
 from host.toml.profile import load_profile
 from sim.evaluation import nic_run
 from sim.evaluation import trace as trace_module
+from sim.evaluation.busy import busy_trace, deeper, first_depth
 from sim.evaluation.en_nics import en_nic
 from sim.evaluation.measure import measure
-from sim.evaluation.nic import as_nics_see, cache_rows, options_of
+from sim.evaluation.nic_options import as_nics_see, cache_rows, options_of
 from sim.evaluation.nic_run import NicRun, Record, RunOf, all_runs, run_nics
 from sim.evaluation.point import Point
-from sim.evaluation.search import Site
+from sim.evaluation.site import Site
 from sim.evaluation.store import Store
-from sim.evaluation.trace import (
-    busy_trace,
-    deeper,
-    first_depth,
-    trace_key,
-    trace_of,
-    without_small,
-)
+from sim.evaluation.trace import trace_key, trace_of, without_small
 
 POINT = Point.named("lc+rc", nodes=2, mini_batch=16, warmup=2, measured=4, window=32)
 

@@ -3,11 +3,12 @@
 
 import pytest
 
+from sim.evaluation.built import interval_us
 from sim.evaluation.fields import DEPTHS, PER_GRAPH, devices_of
 from sim.evaluation.measure import busy_us, measure
 from sim.evaluation.point import Point
-from sim.evaluation.search import Site, interval_us
 from sim.evaluation.setting import DEMO
+from sim.evaluation.site import Site
 from sim.experiments.figures.registry import exhibit
 from sim.serving.measured import point_of
 

@@ -11,7 +11,7 @@ from sim.evaluation import placing
 from sim.evaluation.placing import FIRST, Placed, counted, held_bytes, nic_us, placed, placements
 from sim.evaluation.point import Point
 from sim.evaluation.pooling import tables_of
-from sim.evaluation.search import Site
+from sim.evaluation.site import Site
 from sim.evaluation.trace import placement_of, plan_of, without_small
 from sim.job.inputs import SampleSource
 from sim.job.options import RunOptions
@@ -127,9 +127,9 @@ def test_repeats_are_those_of_the_counts(history):
 def test_nics_run_with_one_more_placement_at_most(history, monkeypatch):
     tried = []
 
-    def of(point, site, memory, below):
+    def of(point, *others):
         tried.append(point.cluster.placement)
-        return made(point, site, memory, below)
+        return made(point, *others)
 
     made = Placed.of
     monkeypatch.setattr(placing.Placed, "of", staticmethod(of))

@@ -8,7 +8,7 @@ import pytest
 from host.model import Model
 from host.systems import EnTuning
 from sim import api
-from sim.evaluation import trace as trace_module
+from sim.evaluation.busy import busy_trace
 from sim.evaluation.en import EmberNic
 from sim.evaluation.en_nics import en_nic, owner_pooled
 from sim.evaluation.en_search import EnSearch
@@ -16,9 +16,9 @@ from sim.evaluation.least import deliveries, least_times, link_bounds
 from sim.evaluation.nic_run import run_nics
 from sim.evaluation.placing import nic_us
 from sim.evaluation.point import Point
-from sim.evaluation.pooling import owner_tables, slots_of, tables_of
-from sim.evaluation.search import Site
-from sim.evaluation.trace import busy_trace, plan_of
+from sim.evaluation.pooling import least_bytes, owner_tables, slots_of, tables_of
+from sim.evaluation.site import Site
+from sim.evaluation.trace import plan_of
 from sim.job.options import RunOptions
 
 BAGS = {"dataset": "multi_hot", "nodes": 4, "mini_batch": 64, "warmup": 2, "measured": 4,
@@ -105,9 +105,19 @@ def test_nics_pool_foreign_bags_and_leave_own_bags_to_the_gpu(site, deliver):
     assert rows.traffic["total"]["bytes"] > 1.5 * en_nic(site, tuning).traffic["total"]["bytes"]
 
 
+def test_the_bound_of_the_link_has_the_size_of_each_tables_vectors(site):
+    model = replace(site.trace.model, interaction="cat", dimensions=(16, 16, 16, 40, 64, 16, 10, 8))
+    trace, beats, found = replace(site.trace, model=model), [1, 1, 1, 3, 4, 1, 1, 1], []
+    owners = np.array([table.owner for table in plan_of(POINT, trace).tables])
+    for node, share in enumerate(trace.measured[0].samples.shares(4)):
+        foreign = (share.bag_lengths > 0) & (owners != node)
+        found.append((64 * foreign * beats).sum())
+    assert least_bytes(POINT, trace, 0, tuple(range(8))) == max(found) > 0
+
+
 def test_each_bag_counts_once_where_no_mini_batch_settles_the_nics(monkeypatch):
     """At the end of a count, further mini-batches are in flight, whose bags may be pooled."""
-    monkeypatch.setattr(trace_module, "_FILLED_KEYS", 0)
+    monkeypatch.setattr("sim.evaluation.busy._FILLED_KEYS", 0)
     site = Site.of(POINT.changed(warmup=0, mini_batch=256))
     times, plan = en_nic(site, POOLED).times[0], plan_of(POINT, site.trace)
     busy, in_flight = busy_trace(site.trace, 2)
@@ -204,8 +214,38 @@ def test_training_chooses_the_place_of_updates():
     assert by_nics.times[0].owner_updates is by_nics.times[0].reduced is None
     assert by_nics.traffic["gradients"] == at_requester.traffic["gradients"]
     assert by_gpus.traffic["gradients"]["bytes"] < 0.6 * by_nics.traffic["gradients"]["bytes"]
-    with pytest.raises(ValueError, match="pool must be requester in training, not 'auto'"):
-        Point.named("fs", BAGS | {"in_flight": None}, workload="training", fixed=("pool=auto",))
+
+
+def test_the_papers_systems_choose_the_place_of_updates():
+    def built(*fixed):
+        point = Point.named("fs", TRAINING | SLOW, workload="training", batching="file",
+                            fixed=("threads=1", *fixed))
+        found, nic = point.kind.at(Site.of(point))
+        return found, nic.times[0], nic.traffic["gradients"]["bytes"]
+
+    by_gpus, of_gpus, sent = built("pool=auto", "update=gpu")
+    by_nics, of_nics, partials = built("pool=auto", "update=nic")
+    at_requester, of_rows, same = built("pool=requester")
+    assert of_gpus.pooled_bags > 0 and of_gpus.owner_updates and of_gpus.reduced is not None
+    assert of_nics.pooled_bags > 0 and of_nics.owner_updates is of_nics.reduced is None
+    assert of_rows.pooled_bags == 0 and sent < 0.6 * partials and partials == same
+    for found, place in ((by_gpus, "GPU"), (by_nics, "NIC")):
+        assert {"3 of 8 tables pool at the owner",
+                f"updated by the {place}s of the owners"} <= set(found.notes)
+    assert not any("owner" in note for note in at_requester.notes)
+    assert by_gpus.interval_us < at_requester.interval_us
+    chosen = built()[0]
+    assert (chosen.tuning.pool, chosen.tuning.update) == ("auto", "gpu")
+    assert chosen.interval_us == by_gpus.interval_us
+
+
+def test_gradients_that_nics_carry_as_bytes_have_no_place_of_updates():
+    with pytest.raises(ValueError, match="pool must be requester in training without sc, not 'au"):
+        Point.named("lc", BAGS | {"in_flight": None}, workload="training", fixed=("pool=auto",))
+    point = Point.named("fs", TRAINING, workload="training", batching="file",
+                        fixed=("pool=requester", "update=nic"))
+    with pytest.raises(ValueError, match="fixed must leave consistent options in training"):
+        point.kind.at(Site.of(point))
 
 
 def test_training_is_faster_where_bags_pool_at_their_owner():

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from host.model import Model
 from sim.evaluation.point import Point
-from sim.evaluation.search import Site
+from sim.evaluation.site import Site
 from tests.sim.experiments.test_monotone import improvable
 
 WITHIN = 1.005

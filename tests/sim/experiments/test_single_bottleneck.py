@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from host.systems import EnTuning, NicTimes, StepOptions, Tuning, bl_tuned, en
+from sim.evaluation.built import interval_us
 from sim.evaluation.least import deliveries
 from sim.evaluation.point import Point
-from sim.evaluation.search import Site, interval_us
+from sim.evaluation.site import Site
 
 CLUSTER = {"software": "tuned_h100", "gpu": "gpu_h100", "link": "pcie_h100", "warmup": 0,
            "measured": 2}

@@ -3,7 +3,7 @@
 import pytest
 
 from host.systems import Part, Step
-from sim.evaluation.search import interval_us
+from sim.evaluation.built import interval_us
 
 
 def step(*stages: tuple[float, object]) -> Step:

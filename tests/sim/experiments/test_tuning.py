@@ -12,9 +12,10 @@ from host.systems import (
     every,
     tuning_variants,
 )
+from sim.evaluation.built import Built, Choice, interval_us
 from sim.evaluation.fields import DEPTHS
 from sim.evaluation.point import Point
-from sim.evaluation.search import Built, Choice, Site, interval_us
+from sim.evaluation.site import Site
 from sim.evaluation.workloads import Workloads
 
 

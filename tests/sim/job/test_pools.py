@@ -18,7 +18,7 @@ from host.timing.network import NetworkProfile
 from rtl.config import preset
 from rtl.formats import PoolPlace
 from sim.evaluation.point import Point
-from sim.evaluation.search import Site
+from sim.evaluation.site import Site
 from sim.job.fit import config_to_build
 from sim.job.inputs import SampleSource, holdable
 from sim.job.options import RunOptions
@@ -227,29 +227,32 @@ def test_unsupported_settings_are_rejected(make, message):
 
 
 def test_the_nic_has_places_for_bags_if_tables_pool_at_their_owner():
-    def built(name: str, plan: ShardPlan, *settings: str) -> int:
+    def built(name: str, plan: ShardPlan, *settings: str) -> tuple[int, int]:
         config = preset(name).with_fields(owner_bags=128 if settings else 0)
-        return config_to_build(config, MODEL, Runtime(), Workload(settings=settings),
-                               plan).owner_bags
+        config = config_to_build(config, MODEL, Runtime(), Workload(settings=settings), plan)
+        return config.owner_bags, config.owner_bag_beats
 
-    assert [built(name, ALL_OWNER) for name in ("tiny", "kaggle", "terabyte")] == [64, 1024, 1024]
-    assert built("tiny", PLAN) == 0 and built("tiny", ALL_OWNER, "owner_bags=128") == 128
+    assert [built(name, ALL_OWNER) for name in ("tiny", "kaggle", "terabyte")] == [
+        (64, 1024), (1024, 4096), (1024, 4096)]
+    assert built("tiny", PLAN)[0] == 0 and built("tiny", ALL_OWNER, "owner_bags=128")[0] == 128
+    assert built("kaggle", ALL_OWNER, "owner_bag_beats=2048")[1] == 1024
     assert config_to_build(TINY, MODEL, Runtime(), Workload()).owner_bags == 0
 
 
 def test_vectors_of_all_bags_in_flight_fit_a_queue_of_the_switch():
     """At worst, each vector is in a frame of its own, with a beat of header and a beat of tags."""
-    def built(queue: int | None, dimension: int = 128) -> int:
+    def built(queue: int | None, dimension: int = 128) -> tuple[int, int]:
         network = NetworkProfile("switch", 1.0, 100.0, 24, True, queue)
         config = preset("kaggle").with_fields(max_dimension=128)
         model = replace(MODEL, dimension=dimension, bottom=(dimension,))
-        return config_to_build(config, model, Runtime(), Workload(network=network),
-                               ALL_OWNER).owner_bags
+        config = config_to_build(config, model, Runtime(), Workload(network=network), ALL_OWNER)
+        return config.owner_bags, config.owner_bag_beats
 
-    least = 64 * preset("kaggle").owner_bag_beats + 1024 * (512 + 2 * 64 + 24)
+    least = 64 * 4096 + 1024 * (512 + 2 * 64 + 24)
     assert [built(queue) for queue in (None, least, least - 1, 512 * 1024, 64 * 1024)] == [
-        1024, 1024, 512, 512, 64]
-    assert built(512 * 1024, 16) == 1024
+        (1024, 4096), (1024, 4096), (512, 4096), (256, 4096), (64, 1024)]
+    assert built(512 * 1024, 16) == (1024, 4096)
+    assert built(256 * 1024, 16) == (512, 2048)
 
 
 def test_registers_of_bags():
@@ -379,3 +382,13 @@ def test_other_commands_reject_weights(tmp_path):
                         workload="training")
     with pytest.raises(ValueError, match="weighted of table 2 must be false in training"):
         Site.of(point)
+
+
+@pytest.mark.parametrize("payload", [6, 22, 60])
+def test_vectors_of_bags_have_the_size_of_their_table(payload):
+    """The packets are those of the NIC, which share no beat among longer vectors."""
+    sizes = [beats for beats in (1, 2, 3, 4) if beats < payload]
+    wire = wire_of(preset("tiny").with_fields(net_payload_beats=payload), 64, sizes)
+    assert wire.bag_bytes.tolist() == [64 * beats for beats in sizes]
+    assert wire.bag_vectors.tolist() == [min(32, (payload - 1) // beats) for beats in sizes]
+    assert wire_of(preset("tiny"), 8, [1]).bag_vectors.tolist() == [32]

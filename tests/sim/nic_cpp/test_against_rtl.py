@@ -8,6 +8,7 @@ from gen.base.settings import overridden
 from sim.evaluation.en_nics import JUMBO
 from sim.job.options import RunOptions
 from tests.sim.interacting import NIC, model_of, write_model
+from tests.sim.linked import LINKED
 from tests.sim.nic_cpp.comparing import compared
 from tests.sim.run.test_nic_repeats import MODEL
 
@@ -69,13 +70,13 @@ def test_rings(case):
     {"nodes": 3, "settings": ("link_delay=1000", "link_timeout_least=5000")},
     {"nodes": 4, "settings": ("deliver=unique", "completions=true", "dedupe=false")},
     {"nodes": 3, "settings": ("gpu_rings=true", "request_batch=3")},
-    {"nodes": 4, "settings": ("interaction=true",)}],
+    pytest.param({"nodes": 4, "settings": ("interaction=true",)}, marks=pytest.mark.slow)],
     ids=["at once", "queues", "late", "unique", "lists", "interaction"])
 def test_link(case):
     """The cycles are exact, including LINK packets, and so is every count of the link."""
     assert compared(RunOptions.of(
         config="tiny", nodes=case["nodes"], samples=96, mini_batch=32, threads=1,
-        settings=("link=true", *case["settings"]))) == 0
+        settings=(*LINKED, *case["settings"]))) == 0
 
 
 @pytest.mark.thorough
@@ -115,10 +116,11 @@ def test_packets_of_9000_bytes(tmp_path, case):
 @pytest.mark.parametrize("case", [
     {"nodes": 2, "mini_batch": 16},
     {"nodes": 2, "mini_batch": 48, "settings": ("bag_timeout=4", "bag_batch=3")},
-    {"nodes": 3, "mini_batch": 7, "settings": ("owner_bags=16", "vector_timeout=0")},
+    pytest.param({"nodes": 3, "mini_batch": 7, "settings": ("owner_bags=16", "vector_timeout=0")},
+                 marks=pytest.mark.slow),
     # Windows of a few beats: packets wait for credit, and close before bags that do not fit.
-    {"nodes": 4, "mini_batch": 64, "placement": "rows",
-     "settings": ("owner_bag_beats=64", "bag_timeout=500")},
+    pytest.param({"nodes": 4, "mini_batch": 64, "placement": "rows",
+                  "settings": ("owner_bag_beats=64", "bag_timeout=500")}, marks=pytest.mark.slow),
     {"nodes": 2, "mini_batch": 32, "owner": [1, 4, 7], "in_flight": 1},
     {"nodes": 4, "mini_batch": 40, "owner": [0, 2, 3, 5], "settings": ("pooling=mean",)},
     {"nodes": 3, "mini_batch": 32, "owner": [0, 2, 5],
@@ -189,7 +191,8 @@ def test_owner_pooled_bags_of_wide_vectors(tmp_path, case):
     {"nodes": 3, "mini_batch": 17, "settings": ("bag_timeout=4", "vector_timeout=0")},
     {"nodes": 3, "settings": ("deliver=unique", "completions=true")},
     # Bags beyond the sizes.
-    {"nodes": 2, "settings": SMALL}, {"nodes": 3, "settings": (*SMALL, "deliver=unique")},
+    pytest.param({"nodes": 2, "settings": SMALL}, marks=pytest.mark.slow),
+    pytest.param({"nodes": 3, "settings": (*SMALL, "deliver=unique")}, marks=pytest.mark.slow),
     {"nodes": 3, "repeats": "send", "settings": ("repeat_words=8192", "repeat_vectors=5")},
     pytest.param({"nodes": 3, "settings": ("link=true", "bag_timeout=4")}, marks=pytest.mark.slow),
     pytest.param({"nodes": 3, "settings": ("interaction=true", "dot_units=3")},
@@ -230,7 +233,7 @@ def test_means_of_some_tables(tmp_path, owner):
     assert compared(RunOptions.of(
         config="tiny", model=write_model(tmp_path / "model.toml", model), nodes=2, samples=96,
         mini_batch=32, threads=1, pool=str(tmp_path / "pool.toml"),
-        settings=(*NIC, "owner_bags=64"))) == 0
+        settings=NIC)) == 0
 
 
 @pytest.mark.slow

@@ -257,11 +257,14 @@ OWNER = {"config": "tiny", "model": "multi_hot", "nodes": 3, "mini_batch": 64, "
     OWNER | {"pool": "requester", "owner_tables": (0, 2, 3, 7)},
     OWNER | {"pool": "requester", "owner_tables": tuple(range(8)), "nodes": 1},
     RANKING | {"nodes": 3, "mini_batch": 48},
-    RANKING | {"nodes": 2, "mini_batch": 48, "settings": ("deliver=unique", "completions=true")}],
+    RANKING | {"nodes": 2, "mini_batch": 48, "settings": ("deliver=unique", "completions=true")},
+    OWNER | {"pool": "some", "wire": "float16", "settings": ("deliver=unique", "completions=true")},
+    {"config": "terabyte", "samples": 192, "wire": "bfloat16",
+     "settings": ("deliver=unique", "gpu_rings=true")}],
     ids=["interaction", "one node", "wide", "avazu", "no caches", "slow GPU", "calls", "unique",
          "completions", "rings", "row reads", "owner", "owner, one node", "owner, calls",
          "owner, interaction", "owner, unique", "owner, rings", "own bags without time",
-         "own bags alone", "repeats", "repeats, unique"])
+         "own bags alone", "repeats", "repeats, unique", "owner, 16 bits", "rings, 16 bits"])
 def test_compiled_hosts_do_what_those_of_rtl_do(tmp_path, options):
     if options.get("pool") == "some":
         (tmp_path / "pool.toml").write_text("owner = [0, 2, 3, 7]\n")

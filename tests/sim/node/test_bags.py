@@ -235,6 +235,35 @@ def test_a_share_ends_when_its_nic_and_its_kernel_have_answered(compiled):
     assert ends[1] >= cycles_of_us(400.0) > ends[0]
 
 
+@pytest.mark.parametrize("weighted", [(), (2,), (0, 1, 2)])
+def test_kernels_read_the_weights_of_weighted_bags(weighted):
+    """Memory is slow, and its time is exact: rows, indices, weights and vectors."""
+    gpu = replace(GPU, memory_bandwidth_gb_s=0.01)
+    model = replace(model_of(16), weighted_tables=weighted)
+    plan = plan_of((0, 1, 2), (NODE, NODE, NODE), weighted)
+    (step,) = steps_of(model, plan, [9])
+    host = Host(model, plan, [step], gpu=gpu)
+    host.turn([], 10_000_000)
+    lengths = step.samples.bag_lengths[slice(*step.shares[NODE:NODE + 2])]
+    rows, bags, weights = lengths.sum(), (lengths > 0).sum(), lengths[:, weighted].sum()
+    assert step.ends[NODE] - step.starts[NODE] == pytest.approx(
+        cycles_of_us(gpu.latency_us) + gpu.cycles_of_bags(rows, bags, 64, weights))
+    assert gpu.cycles_of_bags(rows, bags, 64, weights) - gpu.cycles_of_bags(
+        rows, bags, 64) == pytest.approx(4 * weights / gpu.stream_bytes_per_cycle)
+    # Bags of other nodes, whose vectors leave when the kernel ends.
+    table = weighted[-1] if weighted else 0
+    words = bag_words(replace(
+        bags_of((table,), (40,), (0,) * 40), **{
+            "weights": np.ones(40, np.float32), "weighted": np.ones(1, bool)} if weighted else {}))
+    begin = host.cycle
+    host.turn([np.concatenate((header_beat(Opcode.BAG_LISTS, node=NODE, step=0, count=len(words)),
+                               records_to_beats(words)))], 1)
+    while not host.sent():
+        host.turn([], 1000)
+    kernel = cycles_of_us(gpu.latency_us) + gpu.cycles_of_bags(40, 1, 64, 40 * bool(weighted))
+    assert kernel < host.cycle - begin < kernel + 3000
+
+
 def test_a_silent_gpu_pools_nothing():
     model, plan = model_of(16), plan_of((0, 1, 2), (NODE, NODE, NODE))
     steps = steps_of(model, plan, [9])

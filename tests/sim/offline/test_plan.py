@@ -364,7 +364,9 @@ pooling = "mean"
     given = {"cluster": "paper", "model": str(path), "nodes": 2, "samples": 64, "mini_batch": 32}
     found = plan(Workload.of(**given))
     assert [node["row_bytes"] for node in found["memory"]["nodes"]] == [102_400, 64_000]
-    assert found["notes"] == ["NICs send vectors of 16 to 64 values padded with zeros to 64"]
+    assert found["notes"] == [
+        "NICs pad vectors of 16 to 64 values with zeros to 64 (on the network, bags pooled at "
+        "owners: to a multiple of 16)"]
     reads = plan(Workload.of(**given, settings=("row_reads=true",)))
     assert [node["row_bytes"] for node in reads["memory"]["nodes"]] == [102_400, 256_000]
     assert {check["what"]: check["need"] for check in found["checks"]}["dimension"] == 64

@@ -27,6 +27,9 @@ FULL = ("lookup_timeout=30000", "bag_timeout=30000", "vector_timeout=30000", "re
 """Timeouts with which nearly all packets on the network are full."""
 DCNV2 = {"model": "dcnv2", "settings": (*FULL, "max_dimension=128", "hold_vectors=1024")}
 RANKING = {"model": "ranking", "settings": (*FULL, "hold_vectors=4096")}
+HALF = DCNV2 | {"wire": "float16", "settings": (
+    *FULL, "max_dimension=64", "hold_vectors=1024", "deliver=unique")}
+"""Vectors of 128 values in 64 lanes."""
 
 
 def _both(**given) -> tuple[dict, dict]:
@@ -64,6 +67,9 @@ def test_counts_equal_those_of_a_run(settings, model, request):
     bags = result["bags"]
     gathered = {name: sum(planned["traffic"][f"gathered_{name}"]) * 2 for name in ("bags", "keys")}
     assert gathered == {"bags": bags["foreign"] + bags["own"], "keys": bags["keys"]}
+    lengths = next(generate(load_model(model), 96, 1)).bag_lengths
+    assert sum(planned["traffic"]["gathered_weights"]) * 2 == lengths[
+        :, list(load_model(model).weighted_tables)].sum()
     assert sum(planned["traffic"]["full_out"]) * 2 == pytest.approx(
         result["network"]["bytes"], rel=0.03)
     moved = {way: sum(planned["traffic"][f"full_{way}"]) * 2 for way in ("to_nic", "from_nic")}
@@ -72,6 +78,24 @@ def test_counts_equal_those_of_a_run(settings, model, request):
         assert 0.85 * result["pcie"][f"{way}_bytes"] < counted <= result["pcie"][f"{way}_bytes"]
     assert sum(planned["traffic"]["bag_segments_in"]) * 2 == pytest.approx(
         _sum(result, "bag_lists.segments"), rel=0.1)
+
+
+def test_vectors_of_bags_have_the_size_of_their_table(tmp_path):
+    """Tables of 16, 64 and 40 values: 1, 4 and 3 beats."""
+    path = tmp_path / "widths.toml"
+    path.write_text("\n".join([
+        'name = "widths"', "dimension = 16", "dense = 3", "bottom = [8, 16]", "top = [8, 1]",
+        'interaction = "cat"', *(f"[[tables]]\nrows = {rows}\nbag = [1, 4]\ndimension = {values}"
+                                 for rows, values in ((900, 16), (800, 64), (700, 40)))]))
+    planned, result = _both(
+        cluster="direct_pair", network="ethernet_100g_switch", model=str(path), samples=192,
+        mini_batch=96, in_flight=1, pool="owner", settings=(*FULL, "owner_bags=64"))
+    assert result["complete"]
+    traffic, counted = planned["traffic"], _sum(result, "bag_vectors.beats")
+    assert sum(traffic["bag_beats_in"]) * 2 == counted
+    for name, moved in (("full_out", result["network"]["bytes"]),
+                        ("full_to_nic", result["pcie"]["to_nic_bytes"])):
+        assert 0.85 * moved < sum(traffic[name]) * 2 <= moved, name
 
 
 @pytest.mark.parametrize("size", [256, pytest.param(2048, marks=pytest.mark.thorough)])
@@ -99,6 +123,29 @@ def test_a_run_moves_the_planned_bytes(given, pool, size):
     headers = BEAT_BYTES * (moved["packets"] + packets) - TAG_BITS // 8 * vectors
     least = sum(min(row["requester_bytes"], row["owner_bytes"]) for row in tables)
     assert (moved["bytes"] - headers < 1.05 * least) == (pool == "auto")
+
+
+def test_a_run_moves_the_planned_bytes_in_16_bits():
+    test_a_run_moves_the_planned_bytes(HALF, "auto", 256)
+
+
+def test_vectors_of_16_bits_take_half_the_bytes():
+    settings = "max_dimension=128", "hold_vectors=1024", "deliver=unique"
+    whole, half = (plan(Workload.of(
+        cluster="h100x8", nodes=4, samples=64, mini_batch=64, model="dcnv2", wire=wire,
+        settings=settings)) for wire in ("float32", "bfloat16"))
+    assert half["wire"] == "bfloat16" and half["network_bytes"] < 0.7 * whole["network_bytes"]
+    for one, other in zip(whole["tables"], half["tables"]):
+        rows, bags = one["missed_rows"], one["foreign_bags"]
+        assert one["requester_bytes"] - other["requester_bytes"] == 256 * rows
+        assert one["owner_bytes"] - other["owner_bytes"] == 256 * bags
+    for planned, most in ((whole, 128), (half, 256)):
+        [found] = [each for each in planned["checks"] if each["what"] == "dimension"]
+        assert (found["need"], found["have"]) == (128, most)
+    with pytest.raises(ValueError, match=r"wire must be float32 with an optimizer, not .float16."):
+        plan(Workload.of(cluster="h100x8", wire="float16"), optimizer="sgd")
+    with pytest.raises(ValueError, match=r"deliver must be unique with wire float16, not .pooled."):
+        plan(Workload.of(cluster="h100x8", wire="float16"))
 
 
 def test_bags_fill_packets():

@@ -6,14 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from host.timing.clock import CYCLE_NS
 from rtl.formats import QueryBag, RecordKind, SampleRecord, Status
 from sim.job.options import RunOptions
+from sim.job.workload import Workload
 from sim.node import bags
+from sim.offline.plan import plan
 from sim.run.report import failures
 from sim.run.run import Run, run
 from tests.rtl.network.frames import QUERIES, Frame, record_payload
 from tests.sim.injecting import push, run_with
-from tests.sim.run.results import faultless
+from tests.sim.run.results import faultless, totals
 
 pytestmark = pytest.mark.thorough
 """The tests compile a NIC with owner pooling, which takes a minute."""
@@ -46,17 +49,10 @@ def model(tmp_path) -> Path:
     return path
 
 
-def _sums(result: dict) -> Counter:
-    counters = Counter()
-    for node in result["counters"]:
-        counters.update(node)
-    return counters
-
-
 def _pooled(result: dict) -> Counter:
     """Return the counters of a run whose bags of other owners all arrived, once."""
     faultless(result)
-    sums = _sums(result)
+    sums = totals(result)
     assert 0 < result["bags"]["foreign"] == sums["bag_sender.bags"] == sums["bag_check.bags"] == (
         sums["owner_places.vectors"]) == sums["bag_landing.vectors"]
     assert not any(sums[name] for name in sums if name.partition(".")[0].startswith(
@@ -173,7 +169,7 @@ def test_bad_samples_between_good_ones(requester):
     assert result["predictions_sha256"] == requester["predictions_sha256"]
     assert sorted(nodes[0].errors) == [(900 + number, int(status)) for number, (_, status)
                                        in enumerate(BAD.values())]
-    sums = _sums(result)
+    sums = totals(result)
     assert sums["query_checker.rejected"] == len(BAD)
     assert sums["bag_sender.bags"] == sums["bag_landing.vectors"] == result["bags"]["foreign"]
 
@@ -210,10 +206,17 @@ def test_eight_senders_to_one_owner_with_finite_queues(tmp_path, places, lost):
     (tmp_path / "model.toml").write_text(
         "dimension = 128\ndense = 1\nbottom = [128]\ntop = [1]\ninteraction = 'cat'\n"
         + "".join(f"[[tables]]\n{table}" for table in tables))
-    result = run(RunOptions.of(
-        config="kaggle", model=str(tmp_path / "model.toml"), fidelity="fast", nodes=9,
-        gpu="gpu_h100", network="ethernet_100g_switch_queues", pool="owner", mini_batch=1152,
-        samples=4608, threads=1, settings=("nodes=16", "max_dimension=128", *places)))
+    given = {"config": "kaggle", "model": str(tmp_path / "model.toml"), "nodes": 9,
+             "gpu": "gpu_h100", "network": "ethernet_100g_switch_queues", "pool": "owner",
+             "mini_batch": 1152, "samples": 4608,
+             "settings": ("nodes=16", "max_dimension=128", *places)}
+    result = run(RunOptions.of(**given, fidelity="fast", threads=1))
     assert (result["network"]["queue_drops"] > 0) == lost == (not result["complete"])
     if not lost:
         assert sum(node["bag_landing.vectors"] for node in result["counters"]) == 8 * 4608
+        # Bags of all nodes, and vectors of 8 tables, take at least 85 % of the time on the link of
+        # node 0.
+        planned = plan(Workload.of(**given, cluster="h100x8"))
+        link = next(each for each in planned["resources"] if each["name"] == planned["binds"])
+        assert (link["name"], link["node"]) == ("network in", 0)
+        assert 0.85 < 4 * link["least_us"] / (result["cycles"] * CYCLE_NS / 1000) < 1

@@ -9,6 +9,8 @@ from host.model import Model
 from rtl.config import preset
 from rtl.formats import BEAT_BYTES
 from sim.job.options import RunOptions
+from sim.job.workload import Workload
+from sim.offline.plan import plan
 from sim.run.report import failures
 from sim.run.run import run
 from tests.sim.interacting import write_model
@@ -54,6 +56,28 @@ def test_credits_bound_the_queue_of_an_owner(tmp_path, link):
     if not link:  # the model of a link does not send again
         small = incast(tmp_path, senders + 1, most // 4, "nodes=16", fidelity="fast")
         assert small["network"]["queue_drops"] > 0 and not small["complete"]
+
+
+@pytest.mark.parametrize(("beats", "bottleneck", "least", "most"), [
+    (4096, "network in", 0.8, 0.895), (1024, "bag credit", 0.25, 0.3)])
+def test_the_link_is_the_bottleneck_of_eight_senders(tmp_path, beats, bottleneck, least, most):
+    """The goodput is the share of an owner's link that is heads and rows of bags. Full packets of
+    three bags reach 0.895. The default credit is longer than the trip of a bag through a GPU."""
+    senders, samples = 8, 512
+    options = {"config": "kaggle", "samples": samples * (senders + 1), "mini_batch": 256 * (
+        senders + 1)}
+    settings = ("nodes=16", *[f"owner_bag_beats={beats}"] * (beats != 4096))
+    result = incast(tmp_path, senders + 1, 512 * 1024, *settings, fidelity="fast", **options)
+    assert result["complete"] and result["network"]["queue_drops"] == 0
+    assert result["config"]["owner_bag_beats"] == beats
+    bags = samples * senders * TABLES
+    link_bytes = result["cycles"] * 50  # 100 Gb/s at 250 MHz
+    assert least < bags * 51 * 8 / link_bytes < most
+    planned = plan(Workload.of(**options | {
+        "model": str(tmp_path / "incast.toml"), "network": str(tmp_path / "queues.toml"),
+        "nodes": senders + 1, "pool": "owner", "in_flight": 4, "settings": settings,
+        "placement": ",".join([str(senders)] * TABLES), "cluster": "paper"}))
+    assert planned["binds"] == bottleneck
 
 
 @pytest.mark.thorough

@@ -13,7 +13,7 @@ from sim.node.step import Step
 from sim.run.report import failures
 from sim.run.run import Run, run
 from tests.sim.interacting import write_model
-from tests.sim.run.results import faultless
+from tests.sim.run.results import faultless, totals
 from tests.sim.run.test_restart import check_crashes
 
 KINDS = ("drop", "duplicate", "reorder", "corrupt")
@@ -31,13 +31,6 @@ def _options(faults: str | None = None, *settings: str, **options) -> RunOptions
         "settings": ("link=true", *settings)} | options)
 
 
-def _sums(result: dict) -> Counter:
-    counters = Counter()
-    for node in result["counters"]:
-        counters.update(node)
-    return counters
-
-
 @pytest.fixture(scope="module")
 def calm() -> dict:
     return faultless(run(_options()))
@@ -51,7 +44,7 @@ def test_a_network_that_loses_nothing(calm):
     assert calm["predictions_sha256"] == others[0]["predictions_sha256"]
     assert faultless(run(_options(samples=96)))["predictions_sha256"] == (
         others[1]["predictions_sha256"])
-    sums = _sums(calm)
+    sums = totals(calm)
     assert sums["bag_sender.bags"] == sums["bag_landing.vectors"] == calm["bags"]["foreign"] > 0
     for name in ("link_sender.repeated", "link_sender.failures", "lost_bags.kept",
                  "lost_bags.vectors", "bag_landing.bad_vectors"):
@@ -69,7 +62,7 @@ def test_values_stay(calm, faults, settings):
     result = faultless(run(_options(faults, *settings)))
     assert result["predictions_sha256"] == calm["predictions_sha256"]
     opcodes = {row["opcode"] for row in result["faults"]["injected"]}
-    sums = _sums(result)
+    sums = totals(result)
     if faults.startswith("drop-"):
         assert opcodes == {faults[5:].partition("=")[0].upper()}
         assert sums["link_sender.repeated"] > 0
@@ -91,7 +84,7 @@ def test_restarts_between_samples(calm, seed, settings):
     assert failures(result) == [] and result["complete"]
     assert result["predictions_sha256"] == calm["predictions_sha256"]
     assert [back["node"] for back in result["faults"]["restarts"]] == [1, 2, 1]
-    sums = _sums(result)
+    sums = totals(result)
     assert sums["link_sender.bad_acknowledgements"] == sums["bag_landing.bad_vectors"] == 0
 
 

@@ -12,6 +12,7 @@ from sim.job.options import RunOptions
 from sim.run.report import failures
 from sim.run.run import Run, run
 from tests.sim.interacting import write_model
+from tests.sim.linked import LINKED
 
 INFERENCE = {mode: settings for mode, settings in MODES.items() if mode != "training"}
 
@@ -20,7 +21,7 @@ def _options(faults: str | None = None, *settings: str, **options) -> RunOptions
     return RunOptions.of(**{
         "config": "tiny", "nodes": 3, "samples": 96, "mini_batch": 12, "in_flight": 2,
         "placement": "row", "threads": 1, "faults": faults,
-        "settings": ("link=true", *settings)} | options)
+        "settings": (*LINKED, *settings)} | options)
 
 
 def _good(*given, **options) -> dict:
@@ -92,7 +93,8 @@ def test_a_silent_node_is_lost(tmp_path, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["run", "--config", "tiny", "--nodes", "3", "--samples", "96", "--mini-batch", "12",
               "--in-flight", "2", "--placement", "row", "--json", str(path), "--faults",
-              "down=0us:1s@>2,down=0us:1s@2>", "--set", "link=true", "--set", "link_tries=4",
+              "down=0us:1s@>2,down=0us:1s@2>", "--set", "link=true",
+              "--set", "owner_bags=64", "--set", "link_tries=4",
               "--set", "link_timeout_first=2000", "--set", "link_timeout_most=4000"])
     assert ended.value.code == 1
     result = json.loads(path.read_text())
@@ -116,7 +118,7 @@ def test_a_lookup_on_an_idle_cluster_takes_thirty_cycles_more_at_most(tmp_path):
     for seed in range(2, 18):
         with_link, without = (run(_options(
             None, model=str(path), nodes=2, samples=1, mini_batch=1, in_flight=1, seed=seed,
-            settings=(f"link={link}",))) for link in ("true", "false"))
+            settings=(f"link={link}", *LINKED[1:]))) for link in ("true", "false"))
         if _sum(without, "net_assembler.packets"):
             more.append(with_link["cycles"] - without["cycles"])
     assert len(more) >= 3 and max(more) <= 30

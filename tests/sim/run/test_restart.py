@@ -15,9 +15,10 @@ from sim.run.report import failures
 from sim.run.restart import restart
 from sim.run.run import Run, run
 from tests.sim.interacting import write_model
+from tests.sim.linked import LINKED
 
 TINY = {"config": "tiny", "nodes": 3, "mini_batch": 12, "in_flight": 2, "placement": "row",
-        "threads": 1, "settings": ("link=true",)}
+        "threads": 1, "settings": LINKED}
 
 
 def _options(**options) -> RunOptions:
@@ -160,7 +161,7 @@ def test_rows_of_a_restarted_owner_are_served_again(tmp_path):
 def test_restarts_at_random_moments(tmp_path, seed, settings, owner):
     faults = "delay=0.1:20us,reorder=0.1:5us,drop=0.01" if seed % 2 else None
     check_crashes(tmp_path, seed, 12, owner, samples=180, in_flight=3, faults=faults,
-                  settings=("link=true", *settings))
+                  settings=(*LINKED, *settings))
 
 
 @pytest.mark.parametrize(("text", "message"), [

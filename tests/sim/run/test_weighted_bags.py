@@ -100,7 +100,8 @@ def test_a_network_that_loses_and_changes_frames(model, requester, settings, rat
     assert bool(rate) == bool(result["faults"] and result["faults"]["injected"])
 
 
-@pytest.mark.parametrize("repeats", ["neighbours", "indices", "nic"])
+@pytest.mark.parametrize("repeats", [
+    "neighbours", "indices", pytest.param("nic", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("settings", [(), ("deliver=unique",)], ids=["pooled", "unique"])
 @pytest.mark.parametrize("same", [True, False])
 def test_bags_with_other_weights_are_no_repeats(model, repeats, settings, same):

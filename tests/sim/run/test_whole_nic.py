@@ -142,7 +142,7 @@ def test_replicated_tables_stay_at_home(monkeypatch):
     replicated = ShardPlan(3, tuple(
         Placement(DescriptorKind.REPLICATED, table.rows) if table.rows < 1000 else table
         for table in plan.tables))
-    monkeypatch.setattr(ShardPlan, "deal", classmethod(lambda *_: replicated))
+    monkeypatch.setattr(ShardPlan, "deal", classmethod(lambda *_, **__: replicated))
     result = _good(Run(options))
     assert result["predictions_sha256"] == dealt["predictions_sha256"]
     assert result["network"]["bytes"] < dealt["network"]["bytes"]

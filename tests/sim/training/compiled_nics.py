@@ -27,7 +27,7 @@ WAYS, SETS = 2, 4
 NIC = ("max_dimension=32", "tables=4", "local_cache_rows=16", "remote_cache_rows=8",
        "dedupe_keys=16", "dedupe_in_flight=8", "scatter_entries=32", "hold_vectors=32",
        "dense_vectors=8", "remote_in_flight=32", f"gradient_ways={WAYS}",
-       f"local_gradient_keys={SETS * WAYS}", "global_gradient_keys=8")
+       f"local_gradient_keys={SETS * WAYS}", "global_gradient_keys=8", "owner_bags=16")
 """Changes of ``tiny``."""
 ROOMY = ("max_dimension=32", "tables=4", "local_cache_rows=1024", "remote_cache_rows=8",
          "dedupe_keys=1024", "hold_vectors=32", "dense_vectors=8", "gradient_ways=16",

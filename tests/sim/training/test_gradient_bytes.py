@@ -25,12 +25,11 @@ from sim.offline.plan_updates import planned_devices
 from sim.training.report import failures
 from sim.training.train import Training
 from tests.sim.interacting import write_model
-from tests.sim.training.compiled_nics import NIC, options
+from tests.sim.training.compiled_nics import options
 
 SAMPLES, MINI_BATCH = 192, 64
 MODEL = Model((50, 3, 400, 1 << 20), 16, 3, (4, 16), (4, 1), "small",
               ((1, 2), (1, 1), (0, 9), (1, 3)))
-BAGS = (*NIC, "owner_bags=16")
 REQUESTS = replace(MODEL, requests=(5, 9, 14), request_tables=(1, 2))
 """Two tables repeat their bags."""
 
@@ -74,7 +73,7 @@ def charged(training: Training) -> tuple[list[BagTraffic], dict[str, float]]:
 def test_runs_send_the_bytes_that_are_charged(tmp_path, pool, update, repeats):
     (tmp_path / "some.toml").write_text("owner = [2, 3]\n")
     training = Training(options(
-        MODEL if repeats == "send" else REQUESTS, nic=BAGS, placement="even", nodes=2,
+        MODEL if repeats == "send" else REQUESTS, placement="even", nodes=2,
         samples=SAMPLES, mini_batch=MINI_BATCH, update=update, repeats=repeats,
         pool="owner" if pool == "owner" else str(tmp_path / "some.toml")))
     bags, gradients = charged(training)
@@ -98,7 +97,7 @@ def test_runs_send_the_bytes_that_are_charged(tmp_path, pool, update, repeats):
 def test_gpus_update_rows_when_the_model_expects(tmp_path, mini_batch):
     """The kernel of a run reads gradients and rows; comparisons charge all kernels of FBGEMM."""
     training = Training(options(
-        write_model(tmp_path / "small.toml", MODEL), nic=BAGS, placement="even", nodes=2,
+        write_model(tmp_path / "small.toml", MODEL), placement="even", nodes=2,
         samples=SAMPLES, mini_batch=mini_batch, pool="owner", compare=False))
     workload, plan, config = training.options.run.workload, training.plan, training.config
     gpu = training.nics.simulation.gpu

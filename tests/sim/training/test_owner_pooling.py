@@ -14,7 +14,6 @@ MODEL = Model((50, 3, 400, 1 << 20), 16, 3, (4, 16), (4, 1), "small",
               ((1, 2), (1, 1), (0, 9), (1, 3)))
 WHOLE = {"placement": "even", "samples": 48, "mini_batch": 16}
 """Options of a training whose tables are whole at one node each."""
-BAGS = (*NIC, "owner_bags=16")
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +62,7 @@ def test_a_checkpoint_keeps_the_order_of_sums(path, tmp_path):
     ids=str)
 def test_gpus_sum_in_order(path, given):
     """The weights are those of the reference, and each bag's gradient travels once."""
-    result, _ = trained(path, **{"nic": BAGS, "pool": "owner"} | WHOLE | given)
+    result, _ = trained(path, **{"pool": "owner"} | WHOLE | given)
     rule = {name: given[name] for name in ("optimizer", "learning_rate") if name in given}
     assert result["weights_sha256"] == weights(path, pool="owner", **rule)
     sent, came = (sum(node[name] for node in result["counters"])
@@ -74,12 +73,12 @@ def test_gpus_sum_in_order(path, given):
 @pytest.mark.thorough
 @pytest.mark.parametrize("given", [
     {"nodes": 1}, {"nodes": 2}, {"nodes": 4, "optimizer": "rowwise-adagrad"},
-    pytest.param({"nodes": 3, "nic": (*BAGS, "link=true"),
+    pytest.param({"nodes": 3, "nic": (*NIC, "link=true"),
                   "faults": EVERYTHING.format(rate=0.01)}, marks=pytest.mark.slow),
     {"settings": ("deliver=unique", "completions=true")}], ids=str)
 def test_nics_sum_exactly(path, given):
     """With the reducer of the NICs, the weights are those of requester pooling."""
-    result, _ = trained(path, **{"nic": BAGS, "pool": "owner", "update": "nic"} | WHOLE | given)
+    result, _ = trained(path, **{"pool": "owner", "update": "nic"} | WHOLE | given)
     optimizer = {"optimizer": given.get("optimizer", "sgd")}
     assert result["weights_sha256"] == weights(path, **optimizer)
     looked_up = sum(node["bag_check.bags"] for node in result["counters"])
@@ -104,7 +103,7 @@ def test_workloads_of_bags_have_the_weights_of_the_reference(name, update):
     given = {"pool": "owner", "update": update, "nodes": 2} | WHOLE | {"samples": 32}
     model = scaled(name)
     assert max(most for _, most in model.bags) == 100
-    result, _ = trained(model, nic=BAGS, **given)
+    result, _ = trained(model, **given)
     assert result["update"] == update and set(result["pool"]) == {"owner"}
     by_gpus = update == "gpu"
     alone = {"pool": "owner" if by_gpus else "requester", "samples": 32,

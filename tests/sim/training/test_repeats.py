@@ -26,9 +26,8 @@ MODEL = Model((500, 300, 40, 20), 16, 3, (4, 16), (4, 1), "requests",
 MEAN = {"settings": ("pooling=mean",)}
 SAMPLES, MINI_BATCH = 72, 24
 GIVEN = {"placement": "even", "samples": SAMPLES, "mini_batch": MINI_BATCH, "learning_rate": 4.0}
-BAGS = (*NIC, "owner_bags=16")
-PLACES = {"requester": {}, "owner": {"pool": "owner", "nic": BAGS},
-          "owner, by NICs": {"pool": "owner", "update": "nic", "nic": BAGS}}
+PLACES = {"requester": {}, "owner": {"pool": "owner"},
+          "owner, by NICs": {"pool": "owner", "update": "nic"}}
 
 
 def weights(repeats: str = "neighbours", **given) -> str:
@@ -183,7 +182,7 @@ def test_frames_in_any_order(place):
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("given", [{}, MEAN], ids=["sum", "mean"])
 def test_frame_faults(place, given):
-    nic = (*PLACES[place].get("nic", NIC), "link=true")
+    nic = (*NIC, "link=true")
     result = check(nodes=3, place=place, nic=nic, faults=EVERYTHING.format(rate=0.02), **given)
     assert result["faults"]["injected"]
 

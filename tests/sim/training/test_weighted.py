@@ -9,13 +9,12 @@ from host.data.generator import generate
 from host.errors import InputError
 from sim.training.report import failures
 from sim.training.train import Training
-from tests.sim.training.compiled_nics import NIC, options, trained
+from tests.sim.training.compiled_nics import options, trained
 from tests.sim.training.test_owner_pooling import MODEL, weights
 
 WEIGHTED = replace(MODEL, weighted_tables=(0, 2))
 REQUESTS = replace(WEIGHTED, requests=(5, 9, 14), request_tables=(1, 2))
 WHOLE = {"placement": "even", "samples": 48, "mini_batch": 16, "pool": "owner"}
-BAGS = (*NIC, "owner_bags=16")
 RULE = {"optimizer": "rowwise-adagrad", "learning_rate": 0.2}
 
 
@@ -36,7 +35,7 @@ def test_bags_have_rows_twice():
 
 def test_nics_do_not_pool_weighted_bags(tmp_path):
     with pytest.raises((ValueError, InputError), match="must pool at its owner"):
-        Training(options(WEIGHTED, nic=BAGS, **WHOLE | {"pool": "requester"}))
+        Training(options(WEIGHTED, **WHOLE | {"pool": "requester"}))
 
 
 @pytest.mark.thorough
@@ -48,7 +47,7 @@ def test_nics_do_not_pool_weighted_bags(tmp_path):
     {"settings": ("deliver=unique", "completions=true")},
     {"faults": "reorder=0.1:4us,delay=0.05:20us", "nodes": 4}], ids=str)
 def test_nics_train_exactly(given, update):
-    result, _ = trained(WEIGHTED, **{"nic": BAGS} | WHOLE | given | {"update": update})
+    result, _ = trained(WEIGHTED, **WHOLE | given | {"update": update})
     kept = {name: given[name] for name in ("optimizer", "learning_rate", "settings")
             if name in given and "deliver" not in str(given[name])}
     assert result["weights_sha256"] == weights(WEIGHTED, **WHOLE | kept | {"update": update})
@@ -60,7 +59,7 @@ def test_nics_train_exactly(given, update):
 @pytest.mark.parametrize("update", ["gpu", "nic"])
 @pytest.mark.parametrize("repeats", ["neighbours", "indices"])
 def test_repeated_bags_with_weights_are_looked_up_once(repeats, update):
-    result, _ = trained(REQUESTS, nic=BAGS, repeats=repeats, update=update, nodes=2, **WHOLE)
+    result, _ = trained(REQUESTS, repeats=repeats, update=update, nodes=2, **WHOLE)
     alone = Training(options(REQUESTS, repeats=repeats, update=update, nodes=2, fidelity="model",
-                             nic=BAGS, **WHOLE)).execute()
+                             **WHOLE)).execute()
     assert failures(alone) == [] and result["weights_sha256"] == alone["weights_sha256"]

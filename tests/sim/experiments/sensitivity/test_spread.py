@@ -10,7 +10,7 @@ from host.systems import EnTuning
 from sim.evaluation.compared import formed_best
 from sim.evaluation.measure import measure
 from sim.evaluation.point import Point, effort, in_words
-from sim.evaluation.search import Site
+from sim.evaluation.site import Site
 from sim.evaluation.store import Store
 from sim.experiments.results.cases import Measured
 from sim.experiments.sensitivity.draws import drawn
