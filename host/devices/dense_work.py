@@ -34,8 +34,8 @@ def elementwise(values: int, inputs: int = 1, name: str = "elementwise") -> Oper
 
 
 def cast(values: int, before: int, after: int) -> Operation:
-    """Convert ``values`` values from ``before`` to ``after`` bytes each."""
-    return Operation("cast", (before + after) * values, flops=values)
+    """Convert ``values`` values from ``before`` to ``after`` bits each."""
+    return Operation("cast", (before + after) * values // 8, flops=values)
 
 
 def concat(values: int) -> Operation:

@@ -30,31 +30,31 @@ _SORT_BITS = 8
 
 
 def gather(rows: int, bags: int, dimension: int, tables: int = 1,
-           fused: bool = False, weights: int = 0, written: int = 4) -> Operation:
+           fused: bool = False, weights: int = 0, written: int = 32) -> Operation:
     """Read ``rows`` rows of ``dimension`` float32 and pool them to ``bags`` vectors.
 
     An operator with a kernel per table, or a single one if ``fused``. It reads indices and offsets
     and writes pooled vectors. It multiplies ``weights`` of the rows by a weight that it reads.
 
-    written: bytes of a value of a pooled vector. The same kernel converts it from float32 before it
+    written: bits of a value of a pooled vector. The same kernel converts it from float32 before it
     writes.
     """
     calls = 1 if fused else max(1, tables)
     added = (rows - bags) * dimension if rows > bags else 0
-    return Operation("gather", _INDEX * (rows + bags) + written * dimension * bags
+    return Operation("gather", _INDEX * (rows + bags) + written * dimension * bags // 8
                      + WEIGHT_BYTES * weights, rows, 4 * dimension,
-                     added + weights * dimension + bags * dimension * (written < 4),
+                     added + weights * dimension + bags * dimension * (written < 32),
                      calls, calls, fused_embedding=fused, reads=_ROW_READS)
 
 
-def narrowed(operation: Operation, rows: int, size: int) -> Operation:
-    """Return ``operation`` with values of ``size`` bytes in ``rows`` of its rows, which the same
+def narrowed(operation: Operation, rows: int, bits: int) -> Operation:
+    """Return ``operation`` with values of ``bits`` bits in ``rows`` of its rows, which the same
     kernel converts to float32."""
-    if not rows or size == 4:
+    if not rows or bits == 32:
         return operation
     return replace(operation, rows=operation.rows - rows,
                    flops=operation.flops + rows * operation.row_bytes // 4,
-                   more_rows=(*operation.more_rows, (rows, operation.row_bytes * size // 4)))
+                   more_rows=(*operation.more_rows, (rows, operation.row_bytes * bits // 32)))
 
 
 def layout(values: int, size: int = _INDEX, operators: int = 1, weights: int = 0) -> Operation:

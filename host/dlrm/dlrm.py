@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from host.dlrm.float32 import canonical, fused, means, quiet
-from host.dlrm.formats import FORMATS, rounded
+from host.dlrm.formats import VectorFormat
 from host.dlrm.interaction import interaction
 from host.dlrm.mlp import Layer, forward, initial_layers, linear_blas, linear_fixed
 from host.dlrm.rows import row_values
@@ -61,21 +61,21 @@ def pool(vectors: np.ndarray, lengths: np.ndarray, pooling: str = "sum",
 
 
 def pool_rounded(vectors: np.ndarray, lengths: np.ndarray, pooling: str,
-                 weights: np.ndarray | None, weighted: np.ndarray | None, wire: str,
-                 at_owner: np.ndarray) -> np.ndarray:
+                 weights: np.ndarray | None, weighted: np.ndarray | None, wire: VectorFormat,
+                 tables: np.ndarray, at_owner: np.ndarray) -> np.ndarray:
     """Pool bags of vectors that are rounded to format ``wire`` on their way: float32 ``[bags, d]``.
 
     The sum of a bag that pools at its owner is rounded, before a mean divides it. For any other
-    bag, each vector is rounded. The parameters are those of `pool`, and ``at_owner``: whether each
-    bag pools at its owner, bool ``[bags]``.
+    bag, each vector is rounded. The parameters are those of `pool`, and ``tables``, ``at_owner``:
+    table of each bag, and whether it pools at its owner, int64 and bool ``[bags]``.
     """
-    if FORMATS[wire] == 4:
+    if wire.plain:
         return pool(vectors, lengths, pooling, weights, weighted)
     rows = np.repeat(~at_owner, lengths)
     vectors = vectors.copy()
-    vectors[rows] = rounded(vectors[rows], wire)
+    vectors[rows] = wire.rounded(vectors[rows], np.repeat(tables, lengths)[rows])
     sums = pool(vectors, lengths, "sum", weights, weighted)
-    sums[at_owner] = rounded(sums[at_owner], wire)
+    sums[at_owner] = wire.rounded(sums[at_owner], tables[at_owner])
     return means(sums, lengths) if pooling == "mean" else sums
 
 
@@ -109,7 +109,8 @@ def pooled_reference(samples: Samples, model: Model, seed: int, wire: str = "flo
     """
     n, dimension = len(samples), model.width
     weights, weighted = samples.weights, weighted_of(model)
-    at_owner = np.isin(np.arange(model.tables), list(owner_tables))
+    numbers, vector_format = np.arange(model.tables), VectorFormat.of(model, wire)
+    at_owner = np.isin(numbers, list(owner_tables))
     result = np.empty((n, model.tables, dimension), np.float32)
     offsets = samples.key_offsets
     first = 0
@@ -121,7 +122,8 @@ def pooled_reference(samples: Samples, model: Model, seed: int, wire: str = "flo
         lengths = samples.bag_lengths[first:last].reshape(-1)
         pooled = pool_rounded(
             vectors, lengths, model.nic_pooling, None if weights is None else weights[keys],
-            np.tile(weighted, last - first), wire, np.tile(at_owner, last - first))
+            np.tile(weighted, last - first), vector_format,
+            *(np.tile(each, last - first) for each in (numbers, at_owner)))
         result[first:last] = pooled.reshape(last - first, -1, dimension)
         first = last
     return result

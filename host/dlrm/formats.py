@@ -1,121 +1,107 @@
-"""Formats of a value on the wire, and vectors in 32-bit lanes.
+"""Formats of the vectors of a model on the wire, and the model as NICs see it.
 
-NICs move vectors in lanes of 32 bits. A lane contains one float32, or two values of 16 bits.
+NICs move vectors in lanes of 32 bits. A lane contains one float32, two values of 16 bits, four
+codes of 8 bits, or a scale or a bias of these codes.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from host.dlrm.float32 import canonical, quiet
-from host.model import Model, padded
+from host.distinct import distinct
+from host.dlrm.codecs import CODECS
+from host.model import MOST_VALUES, Model, padded
 
-__all__ = ["FORMATS", "decoded", "encoded", "in_lanes", "lanes", "nic_lanes", "nic_vectors",
-           "padding_notes", "rounded"]
-
-FORMATS = {"float32": 4, "float16": 2, "bfloat16": 2}
-"""Bytes of a value by format."""
-
-_MOST = {"float16": np.float32(65504), "bfloat16": np.uint32(0x7F7F0000).view(np.float32)}
-"""Largest finite value of a format of 16 bits."""
-
-_NAN = {"float16": np.uint16(0x7E00), "bfloat16": np.uint16(0x7FC0)}
-"""NaN of a format of 16 bits."""
+__all__ = ["FLOAT32", "VectorFormat", "in_lanes", "longest", "padding_notes"]
 
 
-def lanes(dimension: int, name: str) -> int:
-    """Return the lanes of a vector of ``dimension`` values in format ``name``.
+@dataclass(frozen=True)
+class VectorFormat:
+    """Format of the vectors of a model.
 
-    In NICs, a vector has at least 4 lanes, see :func:`nic_lanes`.
+    Members
+    -------
+    name: of the codec, one of `host.dlrm.codecs.CODECS`.
+    dimensions: values of a vector of each table; empty only for float32.
+    width: float32 values of a vector in host memory, where shorter vectors are padded with zeros;
+        0 only for float32.
     """
-    return -(-dimension * FORMATS[name] // 4)
+
+    name: str = "float32"
+    dimensions: tuple[int, ...] = ()
+    width: int = 0
+
+    @classmethod
+    def of(cls, model: Model, name: str) -> "VectorFormat":
+        """Return the format of the vectors of ``model`` with codec ``name``."""
+        return cls(name, model.table_dimensions, model.width)
+
+    @property
+    def plain(self) -> bool:
+        """Whether vectors are float32, which are unchanged."""
+        return self.name == "float32"
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of the longest vector in NICs: 4, 8 or a multiple of 16."""
+        return max(padded(CODECS[self.name].lanes(each)) for each in self.dimensions)
+
+    def rounded(self, vectors: np.ndarray, tables: np.ndarray) -> np.ndarray:
+        """Return ``vectors``, float32 ``[n, width]``, of ``tables``, int64 ``[n]``, rounded to the
+        format: float32 ``[n, width]``."""
+        return vectors if self.plain else self.unpacked(self.packed(vectors, tables), tables)
+
+    def packed(self, vectors: np.ndarray, tables: np.ndarray) -> np.ndarray:
+        """Return ``vectors``, float32 ``[n, width]``, of ``tables`` as NICs take them: uint32
+        ``[n, lanes]``, padded with zeros; ``vectors`` for float32."""
+        if self.plain:
+            return vectors
+        words = np.zeros((len(vectors), self.lanes), "<u4")
+        for dimension, mine in self._by_dimension(tables):
+            part = CODECS[self.name].encode(vectors[mine, :dimension])
+            words[mine, :part.shape[1]] = part
+        return words
+
+    def unpacked(self, words: np.ndarray, tables: np.ndarray) -> np.ndarray:
+        """Return the vectors in ``words``, uint32 or float32 of these bits, ``[n, lanes]``, of
+        ``tables``: float32 ``[n, width]``, padded with zeros; ``words`` for float32."""
+        if self.plain:
+            return words
+        vectors = np.zeros((len(words), self.width), np.float32)
+        for dimension, mine in self._by_dimension(tables):
+            vectors[mine, :dimension] = CODECS[self.name].decode(words[mine].view("<u4"), dimension)
+        return vectors
+
+    def _by_dimension(self, tables: np.ndarray) -> list[tuple[int, np.ndarray]]:
+        """Return each dimension, and whether each of ``tables`` has it."""
+        sizes = np.array(self.dimensions, np.int64)[tables]
+        return [(int(size), sizes == size) for size in distinct(sizes)]
 
 
-def nic_lanes(dimension: int, name: str) -> int:
-    """Return the lanes of a vector of ``dimension`` values in NICs: 4, 8 or a multiple of 16."""
-    return padded(lanes(dimension, name))
+FLOAT32 = VectorFormat()
+"""Vectors of float32."""
 
 
 def in_lanes(model: Model, name: str) -> Model:
     """Return ``model`` as NICs see it: dimensions in lanes of vectors in format ``name``."""
-    if FORMATS[name] == 4:
+    lanes = CODECS[name].lanes
+    if name == "float32":
         return model
-    dimension = lanes(model.dimension, name)
+    dimension = lanes(model.dimension)
     return replace(model, dimension=dimension, bottom=(*model.bottom[:-1], dimension),
-                   dimensions=tuple(lanes(each, name) for each in model.dimensions))
+                   dimensions=tuple(map(lanes, model.dimensions)))
+
+
+def longest(lanes: int, name: str) -> int:
+    """Return the values of the longest vector that has at most ``lanes`` in format ``name``, at
+    most `host.model.MOST_VALUES`; 0 if there is none."""
+    return next((values for values in range(MOST_VALUES, 0, -1)
+                 if CODECS[name].lanes(values) <= lanes), 0)
 
 
 def padding_notes(model: Model, name: str) -> list[str]:
     """Return the sentence on the padding of vectors in NICs, if they pad, for format ``name``."""
     note = in_lanes(model, name).padding
-    if note and FORMATS[name] < 4:
-        note = note.replace("values", "lanes of two values")
+    if note and name != "float32":
+        note = note.replace("values", f"lanes of {name}")
     return [note] if note else []
-
-
-def rounded(values: np.ndarray, name: str) -> np.ndarray:
-    """Return float32 ``values`` rounded to format ``name``, as float32; float32 is unchanged.
-
-    Values are clamped to the finite range, and then rounded to nearest even. A NaN is 0x7FC00000.
-    """
-    return values if FORMATS[name] == 4 else _values(_codes(values, name), name)
-
-
-def encoded(values: np.ndarray, name: str) -> np.ndarray:
-    """Return float32 vectors ``[n, dimension]`` in format ``name``: uint32 ``[n, lanes]``.
-
-    With 16 bits, the low half of a lane contains the first of two values. A half without a value is
-    0.
-    """
-    if FORMATS[name] == 4:
-        return np.ascontiguousarray(values, "<f4").view("<u4")
-    return _packed(values, name, lanes(values.shape[1], name))
-
-
-def nic_vectors(vectors: np.ndarray, name: str) -> np.ndarray:
-    """Return float32 ``vectors [n, dimension]`` as NICs take them, in format ``name``, padded with
-    zeros: uint32 ``[n, nic_lanes]``; ``vectors`` itself for float32, which the caller pads."""
-    if FORMATS[name] == 4:
-        return vectors
-    return _packed(vectors, name, nic_lanes(vectors.shape[1], name))
-
-
-def decoded(words: np.ndarray, name: str, dimension: int) -> np.ndarray:
-    """Return the vectors in ``words``, as :func:`encoded` returns them: float32 ``[n, dimension]``.
-
-    words: in format ``name``, uint32 ``[n, k]``, or float32 of these bits; ``k`` at least the lanes
-        of ``dimension`` values.
-    """
-    whole = np.ascontiguousarray(words).view("<u4")
-    if FORMATS[name] == 4:
-        return whole.view("<f4")[:, :dimension]
-    return _values(whole.view("<u2")[:, :dimension], name)
-
-
-def _packed(values: np.ndarray, name: str, width: int) -> np.ndarray:
-    """Return float32 ``values [n, dimension]`` in a format of 16 bits: uint32 ``[n, width]``."""
-    halves = np.zeros((len(values), 2 * width), "<u2")
-    halves[:, :values.shape[1]] = _codes(values, name)
-    return halves.view("<u4")
-
-
-@quiet()
-def _codes(values: np.ndarray, name: str) -> np.ndarray:
-    """Return the 16 bits of each of float32 ``values``: uint16."""
-    clamped = np.clip(values, -_MOST[name], _MOST[name])
-    if name == "float16":
-        codes = clamped.astype(np.float16).view(np.uint16)
-    else:
-        bits = np.ascontiguousarray(clamped).view(np.uint32)
-        # Half of the last place, less one for an even number: a tie stays even.
-        codes = (bits + (0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
-    absent = np.isnan(values)
-    return np.where(absent, _NAN[name], codes) if absent.any() else codes
-
-
-@quiet()
-def _values(codes: np.ndarray, name: str) -> np.ndarray:
-    """Return float32 of ``codes``, uint16."""
-    if name == "float16":
-        return canonical(np.ascontiguousarray(codes).view(np.float16).astype(np.float32))
-    return canonical((codes.astype(np.uint32) << 16).view(np.float32))

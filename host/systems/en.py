@@ -10,7 +10,6 @@ from host.devices.embedding_work import (
     segment_sum,
 )
 from host.devices.gpu_time import GpuTime
-from host.dlrm.formats import FORMATS
 from host.systems.delivery import Delivery
 from host.systems.dense import Dense
 from host.systems.devices import Devices
@@ -20,7 +19,7 @@ from host.systems.nic_use import NicUse, own_bags
 from host.systems.options import StepOptions
 from host.systems.program import After, Program, Work
 from host.systems.stage import Step
-from host.systems.tables import in_shares, vector_bytes
+from host.systems.tables import in_shares, value_bits, vector_bytes
 from host.systems.workload import Workload
 from host.wire.indices import check_share
 
@@ -192,7 +191,7 @@ class _En:
         if deliver == "unique":
             index += own.index_bytes + own.bag_bytes
         # Every row that does not come from copied tables has the format between nodes.
-        narrow = rows - own.most("copied_slots"), FORMATS[self._tuning.wire]
+        narrow = rows - own.most("copied_slots"), value_bits(w, self._tuning.wire)
         if self._tuning.bags_once:
             new = [narrowed(gather(rows, bags, w.model.width, weights=weights), *narrow)]
             copies = [in_shares(w, gather, "whole", "whole")]

@@ -7,13 +7,12 @@ from math import ceil
 
 from host.devices.cost import Cost
 from host.devices.embedding_work import gather
-from host.dlrm.formats import FORMATS
 from host.systems.charge import charge
 from host.systems.devices import Devices
 from host.systems.nic_times import NicTimes, OwnerUpdates
 from host.systems.program import Work
 from host.systems.stage import Part, Step
-from host.systems.tables import vector_bytes
+from host.systems.tables import value_bits, vector_bytes
 from host.systems.workload import Workload
 from host.timing.row_reads import answer_bytes
 
@@ -147,7 +146,7 @@ class NicUse:
         each = self._d.gpu.kernels(gather(*(max(1, round(count / kernels))
                                             for count in (rows, bags)), self._w.model.width,
                                           weights=round(weights / kernels),
-                                          written=FORMATS[self._wire]))
+                                          written=value_bits(self._w, self._wire)))
         total = kernels * each.us
         held = min(us, total)
         return held, Part("gpu", min(1.0, total * each.share / held)), Part(

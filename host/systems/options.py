@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from gen.base.numbers import integer
 from host.bounds import check_least
-from host.dlrm.formats import FORMATS
+from host.dlrm.codecs import CODECS
 from host.systems.devices import Devices
 
 __all__ = ["BAG_PACES", "COPIED_ROWS", "KEY_BYTES", "PACES", "POOLS", "THREADS", "UPDATES", "WIRES",
@@ -43,8 +43,8 @@ BAG_PACES = (32, 64, 128)
 """Further such times where tables pool at their owner: a bag that waits for a kernel holds a place
 of its owner, of which there are more than misses of rows."""
 
-WIRES = {name: FORMATS[name] for name in ("float32", "float16")}
-"""Bytes of a value between nodes by format. bfloat16 takes as many bytes as float16."""
+WIRES = {name: CODECS[name].bits for name in ("float32", "float16", "int8")}
+"""Bits of a value between nodes by format. bfloat16 takes as many bits as float16."""
 
 Variants = tuple[Mapping[str, Any], ...]
 """Alternatives of a search: the values of one or more members, which change together."""

@@ -25,7 +25,7 @@ from host.systems.workload import Workload
 from rtl.formats import DescriptorKind
 
 __all__ = ["by_table", "bytes_of", "copied_values", "in_shares", "index_bytes", "input_bytes",
-           "lookups", "pooled", "row_updates", "rows_of_tables", "vector_bytes"]
+           "lookups", "pooled", "row_updates", "rows_of_tables", "value_bits", "vector_bytes"]
 
 _INDEX = KEY_BYTES[0]
 """Bytes of an index or a bag offset."""
@@ -35,6 +35,11 @@ def vector_bytes(w: Workload, wire: str = "float32") -> int:
     """Return the bytes of an embedding vector in NICs, which pad narrower vectors. ``wire``: format
     of its values."""
     return 4 * in_lanes(w.model, wire).width
+
+
+def value_bits(w: Workload, wire: str) -> int:
+    """Return the bits of a value of a vector in NICs, with padding, scales and biases."""
+    return 8 * vector_bytes(w, wire) // w.model.width
 
 
 @once

@@ -10,7 +10,7 @@ import numpy as np
 
 from host.distinct import distinct
 from host.dlrm.dlrm import pool_rounded
-from host.dlrm.formats import nic_vectors
+from host.dlrm.formats import FLOAT32, VectorFormat
 from host.samples import Samples, segment_indices
 from host.wire.packets import gpu_vectors, pack_records, record_fields
 from rtl.config import LANES, ROW_BITS
@@ -241,23 +241,24 @@ def bag_queries(samples: Samples, first_sample: int, owner_pooled: np.ndarray,
     return words, np.sort(np.concatenate((heads, places, empty, firsts[bag])))
 
 
-def pooled_bags(bags: BagList, read: ReadRows, pooling: str = "sum", wire: str = "float32",
-                at_owner: np.ndarray | None = None) -> np.ndarray:
+def pooled_bags(bags: BagList, read: ReadRows, pooling: str = "sum",
+                wire: VectorFormat = FLOAT32, at_owner: np.ndarray | None = None) -> np.ndarray:
     """Return the pooled vector of each bag: float32 ``[n, dimension]``; see
     :func:`host.dlrm.dlrm.pool_rounded`. ``at_owner``: None if all bags pool at their owner."""
     return pool_rounded(read(bags.key_tables, bags.rows), bags.lengths, pooling, bags.weights,
-                        bags.weighted, wire,
+                        bags.weighted, wire, bags.tables,
                         np.ones(len(bags), bool) if at_owner is None else at_owner)
 
 
 def bag_vectors(bags: BagList, read: ReadRows, beats: np.ndarray, *, node: int, step: int,
-                payload_beats: int, wire: str = "float32") -> list[np.ndarray]:
+                payload_beats: int, wire: VectorFormat = FLOAT32) -> list[np.ndarray]:
     """Return the GPU_BAGS packets with the sums of ``bags``; the landings are the tags.
 
     beats: beats of a vector of each table, int64 ``[tables]``. A packet has vectors of one size,
     short vectors first. wire: format of the vectors.
     """
-    vectors, sizes, packets = nic_vectors(pooled_bags(bags, read), wire), beats[bags.tables], []
+    vectors = wire.packed(pooled_bags(bags, read), bags.tables)
+    sizes, packets = beats[bags.tables], []
     for size in distinct(sizes):
         mine = sizes == size
         packets += gpu_vectors(

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from host.dlrm.formats import nic_vectors
+from host.dlrm.formats import VectorFormat
 from host.dlrm.rows import row_values
 from host.model import Model
 from host.wire.packets import gpu_vectors, record_fields
@@ -25,18 +25,20 @@ def row_answers(model: Model, seed: int, node: int, payload_beats: int,
     payload_beats: maximum beats of a packet after its header. wire: format of the vectors. The
     function raises ``ValueError`` for a key outside the model.
     """
-    return _answers(partial(row_values, model, seed), node, payload_beats, wire)
+    return _answers(partial(row_values, model, seed), node, payload_beats,
+                    VectorFormat.of(model, wire))
 
 
 def _answers(read: Callable[[np.ndarray, np.ndarray], np.ndarray], node: int, payload_beats: int,
-             wire: str) -> Answer:
+             wire: VectorFormat) -> Answer:
     """Return a function that makes packets with the vectors that ``read`` returns of tables and
     rows."""
     def answer(records: np.ndarray, step: int) -> list[np.ndarray]:
         wanted = record_fields(LookupRecord, records)
-        vectors = read(wanted["table"].view(np.int64), wanted["row"].view(np.int64))
-        return gpu_vectors(wanted["landing"].astype(np.uint16), nic_vectors(vectors, wire),
-                           node=node, step=step, payload_beats=payload_beats)
+        tables = wanted["table"].view(np.int64)
+        vectors = wire.packed(read(tables, wanted["row"].view(np.int64)), tables)
+        return gpu_vectors(wanted["landing"].astype(np.uint16), vectors, node=node, step=step,
+                           payload_beats=payload_beats)
 
     return answer
 
@@ -68,4 +70,5 @@ class GivenRows:
         The parameters are those of :func:`row_answers`; ``seed`` is ignored. The function raises
         ``IndexError`` for a key outside the tables.
         """
-        return _answers(partial(self.read, dimension=model.width), node, payload_beats, wire)
+        return _answers(partial(self.read, dimension=model.width), node, payload_beats,
+                        VectorFormat.of(model, wire))

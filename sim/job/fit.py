@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from math import inf
 
-from host.dlrm.formats import FORMATS, in_lanes
+from host.dlrm.formats import in_lanes, longest
 from host.model import Model
 from host.placement.shard import ShardPlan
 from host.timing.network import NetworkProfile
@@ -162,7 +162,7 @@ def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workl
         raise ValueError(f"tables of the model must be at most {config.tables} for config "
                          f"{config.name}, not {model.tables!r}")
     if in_lanes(model, workload.wire).width > config.max_dimension:
-        most = config.max_dimension * 4 // FORMATS[workload.wire]
+        most = longest(config.max_dimension, workload.wire)
         raise ValueError(f"dimension must be at most {most} for config {config.name}, "
                          f"not {max(model.table_dimensions)!r}")
     if model.tables > config.sample_slots:
@@ -181,7 +181,7 @@ def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workl
 def check_wire(wire: str, runtime: Runtime, slots: int = 0) -> None:
     """Raise ``ValueError`` unless NICs leave vectors in format ``wire`` unread, if it is not
     float32: they add and multiply float32 only. slots: of the share with the most slots."""
-    if FORMATS[wire] == 4:
+    if wire == "float32":
         return
     if runtime.interaction:
         raise ValueError(f"interaction must be false with wire {wire}, not True: NICs multiply "

@@ -13,7 +13,7 @@ from gen.base.option import AnyPath, AnyPaths, option
 from host.batching import ALGORITHMS, REPEATS, WINDOW_BATCHES, algorithm_of
 from host.data.datasets import DATA_HELP, FORMAT_HELP, Paths
 from host.data.indexing import INDEX_HELP, format_of
-from host.dlrm.formats import FORMATS
+from host.dlrm.codecs import CODECS
 from host.hashing import check_seed
 from host.model import Model
 from host.placement.deal import PLACEMENTS, check_placement
@@ -115,9 +115,10 @@ class Workload:
         "table that pools at its owner once for consecutive samples. In training, the GPU adds "
         "the gradients of these bags, and sends their sum.", among=(*REPEATS, "nic"))
     wire: str = option(
-        "float32", "Format of vectors between GPUs. For float16 and bfloat16, GPUs round and "
-        "convert vectors, and NICs move half the bytes; they require --set deliver=unique.",
-        among=tuple(FORMATS))
+        "float32", "Format of vectors between GPUs. With other formats than float32, GPUs round "
+        "and convert vectors, and NICs move fewer bytes; they require --set deliver=unique. int8: "
+        "with a scale and a bias for each 32 values; int8_row: for each vector.",
+        among=tuple(CODECS))
     network: AnyPath | NetworkProfile = option(
         "ethernet_100g_switch", _PROFILE.format("Network"), of_cluster=True)
     gpu: AnyPath | GpuProfile = option("gpu_rtx8000", _PROFILE.format("GPU"), of_cluster=True)

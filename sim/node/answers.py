@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from host.dlrm.formats import FLOAT32, VectorFormat
 from host.wire.packets import Header, parse_errors, parse_headers, parse_pooled
 from host.wire.results import parse_result_part, parse_results
 from rtl.formats import END_SAMPLE, Opcode
@@ -67,7 +68,7 @@ class Answers:
     def __init__(self, number: int, dimension: int, *, interaction: bool,
                  refused: OnRefused = lambda samples, steps, statuses: None,
                  pooling: str | None = None, completions: Completions | None = None,
-                 wire: str = "float32"):
+                 wire: VectorFormat = FLOAT32):
         self._number, self._dimension, self._tell_refused = number, dimension, refused
         self._unique = pooling and UniqueShares(number, dimension, pooling, self.find, wire)
         self._completions = completions

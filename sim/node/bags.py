@@ -6,6 +6,7 @@ from math import inf
 import numpy as np
 
 from host.dlrm.float32 import means
+from host.dlrm.formats import FLOAT32, VectorFormat
 from host.placement.shard import ShardPlan
 from host.timing.gpu import Gather, GpuLookups, GpuProfile, LaunchThread, MemoryClock
 from host.wire.bag_gradients import BagGradients, split_lists
@@ -58,7 +59,7 @@ class Bags:
                  awake: Callable[[float], float], ended: Callable[[Step, float], None],
                  own_timed: bool = True,
                  gradients: Callable[[BagGradients, int, float], None] | None = None,
-                 wire: str = "float32"):
+                 wire: VectorFormat = FLOAT32):
         self._node, self._config, self._plan = node, config, plan
         self._own_timed, self._gradients, self._dimension = own_timed, gradients, dimension
         self._pooling, self._read, self._wire = pooling, read, wire

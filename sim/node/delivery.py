@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from host.dlrm.formats import FORMATS, nic_lanes
+from host.dlrm.formats import FLOAT32, VectorFormat
 from host.model import Model
 from host.placement.shard import ShardPlan
 from rtl.config import NicConfig
@@ -37,11 +37,11 @@ class Delivery:
     plan: ShardPlan | None = None
     own_pooling: str = "sum"
     own_timed: bool = True
-    wire: str = "float32"
+    wire: VectorFormat = FLOAT32
 
     def lanes(self, dimension: int) -> int:
         """Return the lanes of a vector of ``dimension`` values, padded for float32."""
-        return dimension if FORMATS[self.wire] == 4 else nic_lanes(dimension, self.wire)
+        return dimension if self.wire.plain else self.wire.lanes
 
     @classmethod
     def of(cls, config: NicConfig, runtime: Runtime, model: Model, plan: ShardPlan,
@@ -50,4 +50,5 @@ class Delivery:
         return cls(model.nic_pooling if runtime.deliver == "unique" else None,
                    config.completion_slots if runtime.completions else 0, runtime.gpu_rings,
                    RowPlaces.of(plan, node, model.width) if runtime.row_reads else None,
-                   plan if plan.gpus_pool else None, model.nic_pooling, own_timed, wire)
+                   plan if plan.gpus_pool else None, model.nic_pooling, own_timed,
+                   VectorFormat.of(model, wire))

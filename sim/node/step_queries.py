@@ -125,6 +125,11 @@ class StepQueries:
         """Return whether each bag of the share of ``node`` is new; None if all bags are sent."""
         return self.repeats and self.repeats.new[slice(*self.shares[node:node + 2])]
 
+    def tables(self, node: int) -> np.ndarray:
+        """Return the tables of the bags in :meth:`bag_lengths`: int64."""
+        sent = self.sent_tables(node)
+        return np.arange(self.samples.table_count) if sent is None else sent
+
     def sent_tables(self, node: int) -> np.ndarray | None:
         """Return the tables of the bags in :meth:`bag_lengths`; None for all tables."""
         if self.pools is None or self.dense is not None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from host.dlrm.dlrm import pool
 from host.dlrm.float32 import means
-from host.dlrm.formats import decoded
+from host.dlrm.formats import FLOAT32, VectorFormat
 from host.wire.indices import IndexPart, parse_indices
 from host.wire.packets import Header, parse_pooled
 from rtl.formats import EMPTY_INDEX, NO_SAMPLE, RecordKind
@@ -30,7 +30,7 @@ class UniqueShare:
         rejected; ``dropped``, whether the share was given up, and later packets of it are ignored.
     """
 
-    def __init__(self, step: Step, node: int, wire: str = "float32"):
+    def __init__(self, step: Step, node: int, wire: VectorFormat = FLOAT32):
         self.step, self._node, self._wire = step, node, wire
         self.first, self._last = step.shares[node:node + 2]
         kinds, self._starts = step.slot_kinds(node)
@@ -111,11 +111,15 @@ class UniqueShare:
         answered = self._status == 0
         keys = np.repeat(answered, np.diff(self._starts)) & ~self._empty
         step, indices = self.step, self._indices[keys]
-        vectors = decoded(np.concatenate(self._vectors), self._wire, step.answers.shape[2])
+        vectors = np.concatenate(self._vectors)
         if (wrong := indices >= len(vectors)).any():
             raise ProtocolError(f"that name vector {indices[wrong.argmax()]} of {len(vectors)}")
         at = self.first + np.flatnonzero(answered)
         lengths, slots = (each[answered] for each in step.bag_lengths(self._node))
+        of_vectors = np.zeros(len(vectors), np.int64)
+        of_vectors[indices] = np.repeat(np.tile(step.tables(self._node), len(slots)),
+                                        slots.reshape(-1))
+        vectors = self._wire.unpacked(vectors, of_vectors)
         weights, weighted = step.slot_weights(self._node)
         pooled = pool(vectors[indices], slots.reshape(-1), "sum",
                       None if weights is None else weights[keys[~self._empty]],
@@ -148,7 +152,7 @@ class UniqueShares:
     """
 
     def __init__(self, node: int, dimension: int, pooling: str,
-                 find: Callable[[int], tuple[Step, int] | None], wire: str = "float32"):
+                 find: Callable[[int], tuple[Step, int] | None], wire: VectorFormat = FLOAT32):
         self._node, self._dimension, self._pooling, self._find = node, dimension, pooling, find
         self._wire = wire
         self._shares: dict[int, UniqueShare] = {}

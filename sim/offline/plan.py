@@ -22,7 +22,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from host.dlrm.formats import in_lanes, nic_lanes, padding_notes
+from host.dlrm.formats import in_lanes, padding_notes
 from host.placement.deal import PLACEMENTS
 from host.placement.pooling import pool_obstacles
 from host.placement.sets import NodeCaches
@@ -188,7 +188,7 @@ def _replay(source: SampleSource, system: PlannedSystem, plans: dict[str, ShardP
     each node for each placement, and in training the times of updates."""
     workload, model = source.workload, source.model
     config, runtime, dealt = system.config, system.runtime, plans[workload.placement]
-    packing = Packing(config, runtime, workload.nodes, nic_lanes(model.width, workload.wire),
+    packing = Packing(config, runtime, workload.nodes, in_lanes(model, workload.wire).width,
                       InteractionCost.of(config, model) if runtime.interaction else None)
     traffic = Traffic(dealt, packing, merge=workload.in_flight > 1)
     sets = (runtime.local_cache_sets or config.local_cache_sets) if runtime.local_cache else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from host.dlrm.formats import FORMATS, in_lanes
+from host.dlrm.formats import longest
 from host.model import Model
 from host.timing.cluster import Cluster
 from host.wire.indices import MOST_INDICES
@@ -24,13 +24,12 @@ def checks(workload: Workload, config: NicConfig, runtime: Runtime, cluster: Clu
     """
     each = [gpu["bytes"] for gpu in nodes]
     largest = max(each)
-    halves = 4 // FORMATS[workload.wire]
     host = max(sum(each[first:first + cluster.gpus])
                for first in range(0, len(each), cluster.gpus))
     found = [
         ("nodes", workload.nodes, config.nodes, "NIC", True),
         ("tables", model.tables, config.tables, "NIC", True),
-        ("dimension", halves * in_lanes(model, workload.wire).width, halves * config.max_dimension,
+        ("dimension", max(model.table_dimensions), longest(config.max_dimension, workload.wire),
          "NIC", True),
         ("slots of a sample", most["sample_slots"], config.sample_slots,
          "half the hold buffer", True),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from host.dlrm.formats import nic_lanes
+from host.dlrm.formats import in_lanes
 from host.model import Model
 from host.timing.clock import CYCLE_NS
 from host.timing.cluster import Cluster, load_cluster
@@ -58,7 +58,7 @@ def resources_of(workload: Workload, system: PlannedSystem, model: Model, traffi
     ``counts`` are those of ``traffic``, per mini-batch.
     """
     config, pcie, gpu, network = system.config, system.pcie, system.gpu, system.network
-    cycle_us, beats = CYCLE_NS / 1000, beats_of(nic_lanes(model.width, workload.wire))
+    cycle_us, beats = CYCLE_NS / 1000, beats_of(in_lanes(model, workload.wire).width)
     pcie_bytes_us, network_bytes_us = pcie.bandwidth_gb_s * 1e3, network.bandwidth_gbit_s * 125
     row = max(4 * model.width, gpu.access_bytes) / (
         gpu.memory_bandwidth_gb_s * gpu.gather_fraction * 1e3)

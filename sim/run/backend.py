@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from host.dlrm.formats import FORMATS
 from host.dlrm.optimizer import Optimizer
 from host.dlrm.row_store import RowStore
 from host.dlrm.rows import row_values
@@ -93,7 +92,7 @@ class Backend:
             if isinstance(engine, ModelEngine):
                 return ModelNode(number, engine, config, model.width, *rest, delivery)
             if (isinstance(engine, CompiledEngine) and engine.drivable
-                    and FORMATS[workload.wire] == 4):
+                    and workload.wire == "float32"):
                 return CompiledNode(number, engine, config, model, workload.seed, *rest, delivery,
                                     self.given)
         if self.rows is not None:

@@ -10,7 +10,6 @@ from time import thread_time
 import numpy as np
 
 from host.dlrm.dlrm import Dlrm, divided, pooled_reference
-from host.dlrm.formats import FORMATS
 from host.dlrm.interaction import ResultLayout
 from host.model import Model
 from host.samples import Samples
@@ -31,7 +30,7 @@ def make_check(dlrm: Dlrm, pooled: PooledOf, layout: ResultLayout | None,
     layout: layout of interaction results, if the NICs deliver them.
     divides: whether NICs make the means of a model whose tables differ, not hosts.
     """
-    if FORMATS[dlrm.wire] < 4:
+    if dlrm.wire != "float32":
         pooled = partial(pooled_reference, wire=dlrm.wire, owner_tables=dlrm.owner_tables)
     dlrm.draw()  # loaded here, not in the first check
 

@@ -1,4 +1,4 @@
-"""Formats of 16 bits: rounding, lanes, and the model in lanes, against independent definitions."""
+"""Codecs of 16 bits, and the vectors of a model in lanes, against independent definitions."""
 
 from fractions import Fraction
 
@@ -8,16 +8,8 @@ import pytest
 from host.data.generator import generate
 from host.dlrm.dlrm import pooled_reference
 from host.dlrm.float32 import fused
-from host.dlrm.formats import (
-    FORMATS,
-    decoded,
-    encoded,
-    in_lanes,
-    lanes,
-    nic_lanes,
-    nic_vectors,
-    rounded,
-)
+from host.dlrm.codecs import CODECS
+from host.dlrm.formats import FLOAT32, VectorFormat, in_lanes, longest
 from host.dlrm.rows import row_values
 from host.model import Model, padded
 
@@ -33,6 +25,16 @@ SPECIAL = np.array([
     # Ties of float16, even and odd; its largest value, the tie above it; subnormals and their ties.
     0x3F801000, 0x3F803000, 0x477FE000, 0x477FF000, 0x477FEFFF, 0x33000000, 0x33000001, 0x33C00000,
     0x387FC000, 0x387FE000], np.uint32).view(np.float32)
+
+
+def encoded(values: np.ndarray, name: str) -> np.ndarray:
+    """Return ``values [n, dimension]`` in lanes."""
+    return CODECS[name].encode(values)
+
+
+def rounded(values: np.ndarray, name: str) -> np.ndarray:
+    """Return ``values [n]``, each rounded as a vector of its own."""
+    return CODECS[name].decode(encoded(values[:, None], name), 1)[:, 0]
 
 
 def samples() -> np.ndarray:
@@ -104,17 +106,18 @@ def test_a_nan_is_the_nan_of_the_hardware_and_infinity_the_largest_value(name):
     assert rounded(infinite, name).tolist() == [most, -most]
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", ("float32", *SHORT))
 @pytest.mark.parametrize("dimension", [1, 2, 7, 8, 33, 64])
 def test_vectors_return_from_their_lanes_rounded(name, dimension):
     values = samples()[:dimension * 100].reshape(100, dimension)
     words = encoded(values, name)
     assert words.dtype == np.uint32
-    assert words.shape == (100, lanes(dimension, name))
-    padded = np.concatenate((words, np.zeros((100, 3), np.uint32)), axis=1)
-    for given in (words, padded):
-        assert (decoded(given, name, dimension).view(np.uint32)
-                == rounded(values, name).view(np.uint32)).all()
+    assert words.shape == (100, CODECS[name].lanes(dimension))
+    expected = rounded(values.reshape(-1), name).reshape(values.shape)
+    wider = np.concatenate((words, np.zeros((100, 3), np.uint32)), axis=1)
+    for given in (words, wider):
+        assert (CODECS[name].decode(given, dimension).view(np.uint32)
+                == expected.view(np.uint32)).all()
 
 
 def test_the_first_of_two_values_is_in_the_low_half():
@@ -123,7 +126,7 @@ def test_the_first_of_two_values_is_in_the_low_half():
     assert [f"{word:08x}" for word in encoded(values, "bfloat16")[0]] == ["c0003f80", "00003f00"]
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", ("float32", *SHORT))
 def test_float32_is_unchanged_and_rounding_again_changes_nothing(name):
     values = samples()
     once = rounded(values, name)
@@ -145,15 +148,40 @@ def test_a_model_in_lanes_has_half_of_its_values():
     assert alike.table_dimensions == (16, 16)
 
 
-def test_vectors_in_nics_are_padded_with_zeros():
-    values = samples()[:500 * 24].reshape(500, 24)
-    assert nic_vectors(values, "float32") is values
-    for name in SHORT:
-        words = nic_vectors(values, name)
-        assert words.shape == (500, nic_lanes(24, name)) == (500, 16)
-        assert (words[:, :12] == encoded(values, name)).all() and not words[:, 12:].any()
-        for dimension in range(1, 257):  # padded before or after
-            assert nic_lanes(dimension, name) == nic_lanes(padded(dimension), name) >= 4
+MIXED = Model((10, 20, 30), 24, 4, (24,), (1,), interaction="cat", dimensions=(24, 5, 128))
+"""The longest vector has the most lanes in every format."""
+
+
+@pytest.mark.parametrize("name", list(CODECS)[1:])
+def test_vectors_of_a_model_are_padded_with_zeros_in_nics_and_in_memory(name):
+    form, codec = VectorFormat.of(MIXED, name), CODECS[name]
+    tables = np.arange(150) % 3
+    values = samples()[-128 * 150:].reshape(150, 128)
+    values[np.arange(128) >= np.array(MIXED.dimensions)[tables][:, None]] = 0
+    words, back = form.packed(values, tables), form.rounded(values, tables)
+    assert words.shape == (len(values), form.lanes) and back.shape == values.shape
+    assert form.lanes == in_lanes(MIXED, name).width == padded(codec.lanes(128))
+    for table, dimension in enumerate(MIXED.dimensions):
+        mine, lanes = tables == table, codec.lanes(dimension)
+        assert (words[mine, :lanes] == encoded(values[mine, :dimension], name)).all()
+        assert not words[mine, lanes:].any() and not back[mine, dimension:].any()
+        assert (back[mine, :dimension].view(np.uint32) == codec.decode(
+            words[mine], dimension).view(np.uint32)).all()
+
+
+def test_vectors_of_float32_are_unchanged():
+    values = samples()[:96].reshape(4, 24)
+    assert FLOAT32.plain and not VectorFormat.of(MIXED, "int8").plain
+    for change in (FLOAT32.packed, FLOAT32.unpacked, FLOAT32.rounded):
+        assert change(values, np.zeros(4, np.int64)) is values
+
+
+@pytest.mark.parametrize("name", CODECS)
+def test_longer_vectors_have_no_fewer_lanes(name):
+    lanes = [CODECS[name].lanes(values) for values in range(1, 257)]
+    assert lanes == sorted(lanes)
+    for most in (1, 4, 8, 16, 64, 128, 256):
+        assert longest(most, name) == sum(each <= most for each in lanes)
 
 
 @pytest.mark.parametrize("name", SHORT)

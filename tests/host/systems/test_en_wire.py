@@ -26,18 +26,18 @@ def busy(wire: str, own: Delivery = OWN, **gpu: float) -> dict:
 
 
 def test_a_gather_writes_half_the_bytes_and_an_expansion_reads_half():
-    wide, narrow = gather(5, 2, 32), gather(5, 2, 32, written=2)
+    wide, narrow = gather(5, 2, 32), gather(5, 2, 32, written=16)
     assert wide.streamed_bytes - narrow.streamed_bytes == 2 * 2 * 32
     assert (narrow.rows, narrow.row_bytes) == (wide.rows, wide.row_bytes)
     assert narrow.flops - wide.flops == 2 * 32
-    read = narrowed(wide, 4, 2)
+    read = narrowed(wide, 4, 16)
     assert (read.rows, read.more_rows) == (1, ((4, 64),))
     assert read.flops - wide.flops == 4 * 32
     assert wide.row_traffic(32) - read.row_traffic(32) == 4 * 64
-    assert narrowed(wide, 4, 4) is narrowed(wide, 0, 2) is wide
+    assert narrowed(wide, 4, 32) is narrowed(wide, 0, 16) is wide
     for level in (0, 2):
         first, *_ = expanded_interaction(4, WIDE, 9, 3, 18, level)
-        assert narrowed(first, 6, 2).row_traffic(1) == 3 * 128 + 6 * 64
+        assert narrowed(first, 6, 16).row_traffic(1) == 3 * 128 + 6 * 64
 
 
 def test_gathered_rows_and_pooled_bags_cross_pcie_with_half_the_bytes():
@@ -68,5 +68,5 @@ def test_options_with_the_format():
     assert not replace(own, ring=False, reads=True).possible()
     assert not any(replace(own, deliver=each).possible() for each in ("pooled", "interaction"))
     assert "float16 between nodes" in own.words() and "float32 between" not in EnTuning().in_words()
-    with pytest.raises(ValueError, match="wire must be one of float32, float16, not 'bfloat16'"):
+    with pytest.raises(ValueError, match="wire must be one of float32, float16, int8, not 'bfloat16'"):
         EnTuning(wire="bfloat16")

@@ -1,4 +1,4 @@
-"""Runs whose vectors cross the network and PCIe in 16 bits: the bits of the reference, half the
+"""Runs whose vectors cross the network and PCIe in 16 or 8 bits: the bits of the reference, fewer
 bytes, and the cycles of the model."""
 
 from dataclasses import replace
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from host.data.generator import generate
+from host.dlrm.codecs import CODECS
 from host.dlrm.dlrm import Dlrm
 from host.model import Model
 from host.samples import Samples
@@ -23,9 +24,10 @@ from tests.sim.run.results import faultless, totals
 MODEL = Model((1000, 5000, 70, 400, 900), 64, 3, (8, 64), (5, 1), "wire",
               ((0, 3), (1, 5), (1, 1), (5, 12), (0, 2)), interaction="cat",
               dimensions=(32, 128, 64, 33, 128), poolings=("sum", "sum", "mean", "sum", "mean"))
-"""Vectors of 16, 64, 32, 17 and 64 lanes: 1, 4, 2, 2 and 4 beats."""
+"""Vectors of 16, 64, 32, 17 and 64 lanes of 16 bits: 1, 4, 2, 2 and 4 beats; of 10, 40, 20, 13 and
+40 lanes of int8: 1, 3, 2, 1 and 3 beats."""
 SAMPLES, SEED = 48, 1
-WIRES = pytest.mark.parametrize("wire", ["float16", "bfloat16"])
+WIRES = pytest.mark.parametrize("wire", list(CODECS)[1:])
 NODES = pytest.mark.parametrize("nodes", [1, 2, 3])
 
 
@@ -66,9 +68,11 @@ def _equal(options: RunOptions) -> dict:
 def test_predictions_are_those_of_rounded_rows(tmp_path, wire, nodes):
     result = _equal(_options(tmp_path, wire, nodes=nodes))
     assert result["options"]["wire"] == wire
+    lanes = {"int8": "10 to 40 lanes of int8 with zeros to 48",
+             "int8_row": "10 to 34 lanes of int8_row with zeros to 48"}.get(
+                 wire, f"16 to 64 lanes of {wire} with zeros to 64")
     assert result["notes"] == [
-        "NICs pad vectors of 16 to 64 lanes of two values with zeros to 64 (on the network, bags "
-        "pooled at owners: to a multiple of 16)"]
+        f"NICs pad vectors of {lanes} (on the network, bags pooled at owners: to a multiple of 16)"]
 
 
 @pytest.mark.thorough
@@ -186,7 +190,7 @@ def test_nics_that_read_values(settings, message, capsys):
 
 
 def test_wrong_formats_and_sizes(tmp_path):
-    with pytest.raises(ValueError, match="wire must be one of float32, float16, bfloat16, not 'f'"):
+    with pytest.raises(ValueError, match="wire must be one of float32, float16, bfloat16, int8, int8_row, not 'f'"):
         RunOptions.of(wire="f")
     with pytest.raises(ValueError, match="wire must be float32 in training, not 'float16'"):
         TrainOptions.of(wire="float16")
