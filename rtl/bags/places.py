@@ -65,7 +65,8 @@ class OwnerPlaces(wiring.Component):
 
     LATENCY = {("segment", "the same segment"): 3,
                ("segment of another node, beside own bags", "the same segment"): 4,
-               ("last beat of a vector", "its first beat"): 10}
+               ("last beat of a vector", "its first beat"): 10,
+               ("last beat read", "its place, free"): 3}
     RATE = "1 segment and 1 beat per cycle"
 
     def __init__(self, config: NicConfig, *, own: bool = False):
@@ -191,13 +192,14 @@ class OwnerPlaces(wiring.Component):
         m.d.comb += [
             issue.eq(complete.o.valid & queue.free), final.eq(beat == oldest.final_beat),
             queue.reserve.eq(issue), complete.o.ready.eq(queue.free & final),
-            free.given.valid.eq(issue & final), free.given.number.eq(place),
             queue.i.valid.eq(under_way[-1]), queue.i.payload.data.eq(landing.read_data),
             queue.i.payload.tag.eq(origin.tag), queue.i.payload.final_beat.eq(origin.final_beat),
             queue.i.payload.last.eq(lasts[-1]),
         ]
         m.d.sync += [under_way.eq(Cat(issue, under_way)), lasts.eq(Cat(final, lasts)),
-                     pins["read_addr"].eq(Cat(place, beat)), origins.read_addr.eq(place)]
+                     pins["read_addr"].eq(Cat(place, beat)), origins.read_addr.eq(place),
+                     # A register after the wide comparison.
+                     free.given.valid.eq(issue & final), free.given.number.eq(place)]
         with m.If(issue):
             m.d.sync += beat.eq(Mux(final, 0, beat + 1))
         count(m, self.counters, vectors=writer.complete, bad_vectors=writer.bad)

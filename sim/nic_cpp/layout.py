@@ -135,7 +135,7 @@ def _bag_latencies(linked: bool) -> dict[str, int]:
     complete = FillWriter.LATENCY["last beat", "write"] + StreamFIFO.LATENCY[
         "item", "the same item"]
     return {
-        "number_back": FreeList.LATENCY["number given back", "the same number"],
+        "number_back": OwnerPlaces.LATENCY["last beat read", "its place, free"],
         # The id passes a buffer, and the vector the merge with the vectors of the cache.
         "bag_landed": landing["beat of a bag's vector", "the same beat"] - item,
         "bag_id_free": landing["last beat of a bag's vector", "its id, free"] - item,

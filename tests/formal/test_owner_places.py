@@ -22,7 +22,7 @@ from tests.formal.prove import prove
 from tests.formal.wires import Wires
 from tests.mutants import variant
 
-PLACES, QUEUE, DEPTH = 2, 2, 20
+PLACES, QUEUE, DEPTH = 2, 2, 21
 SIZES = SimpleNamespace(owner_bags=PLACES, vector_beats=1, store_bits=1)
 LANDING = slice(BagHead["landing"].offset, RECORD_BITS)
 
