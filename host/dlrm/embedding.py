@@ -5,9 +5,10 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from host.dlrm.dlrm import pool, weighted_of
+from host.dlrm.dlrm import pool, pool_rounded, weighted_of
 from host.dlrm.exact_keys import sums_by_key
 from host.dlrm.float32 import means
+from host.dlrm.formats import FLOAT32, VectorFormat
 from host.dlrm.optimizer import Optimizer
 from host.dlrm.row_store import RowStore
 from host.dlrm.weighted import rows_once, sent_gradients
@@ -22,7 +23,8 @@ PARTIALS = ("exact", "rounded")
 
 
 def key_gradients(samples: Samples, gradients: np.ndarray, pooling: str,
-                  weighted: np.ndarray | None = None) -> np.ndarray:
+                  weighted: np.ndarray | None = None,
+                  wire: VectorFormat = FLOAT32) -> np.ndarray:
     """Return the gradient of each key, float32 ``[k, d]``, from gradients of bags ``[n, tables,
     d]``.
 
@@ -31,15 +33,18 @@ def key_gradients(samples: Samples, gradients: np.ndarray, pooling: str,
 
     ``weighted``: whether the bags of each table have weights, bool ``[tables]``, None without: a
     key's gradient is then the product with its weight, see
-    :func:`host.dlrm.weighted.sent_gradients`.
+    :func:`host.dlrm.weighted.sent_gradients`. ``wire``: format to which the gradients are rounded,
+    before a mean divides them.
     """
     shape = (*samples.bag_lengths.shape, gradients.shape[-1])
     if gradients.shape != shape:
         raise ValueError(f"gradients must have shape {shape!r}, not {gradients.shape!r}")
     lengths = samples.bag_lengths.reshape(-1)
     bags = gradients.reshape(len(lengths), shape[-1])
+    numbers = np.arange(len(lengths))
     if weighted is not None:
-        _, lengths, bags = sent_gradients(samples, gradients, weighted)
+        numbers, lengths, bags = sent_gradients(samples, gradients, weighted)
+    bags = wire.rounded(bags, numbers % shape[1])
     if pooling == "mean":
         bags = means(bags, lengths)
     return np.repeat(bags, lengths, axis=0)
@@ -115,13 +120,16 @@ class EmbeddingTables:
     nodes, partials, in_order: order of gradient sums, see `row_gradients`.
     first: function from a mini-batch to the sample whose bag stands for each bag; the gradients of
         repeated bags are added first, see `added_repeats`. None to add none.
+    wire, gradient_wire: formats of vectors and of their gradients between nodes; other formats than
+        float32 require that all tables pool at their owner.
 
     ``rows`` are the written rows.
     """
 
     def __init__(self, model: Model, seed: int, optimizer: Optimizer | None = None,
                  nodes: int = 1, partials: str = "exact", in_order: Sequence[int] = (),
-                 first: Callable[[Samples], np.ndarray] | None = None) -> None:
+                 first: Callable[[Samples], np.ndarray] | None = None,
+                 wire: VectorFormat = FLOAT32, gradient_wire: VectorFormat = FLOAT32) -> None:
         if nodes < 1:
             raise ValueError(f"nodes must be at least 1, not {nodes!r}")
         if partials not in PARTIALS:
@@ -137,14 +145,17 @@ class EmbeddingTables:
         self.partials = partials
         self.in_order = in_order
         self.first = first
+        self._wire, self._gradient_wire = wire, gradient_wire
         self.rows = RowStore(model, seed)
         self._weighted = weighted_of(model)
 
     def pooled(self, samples: Samples) -> np.ndarray:
         """Return the pooled vectors of every bag: float32 ``[n, tables, d]``."""
         vectors, _ = self.rows.read(samples.keys)
-        pooled = pool(vectors, samples.bag_lengths.reshape(-1), self.rows.model.nic_pooling,
-                      samples.weights, np.tile(self._weighted, len(samples)))
+        numbers = np.tile(np.arange(samples.table_count), len(samples))
+        pooled = pool_rounded(
+            vectors, samples.bag_lengths.reshape(-1), self.rows.model.nic_pooling, samples.weights,
+            self._weighted[numbers], self._wire, numbers, np.ones(len(numbers), bool))
         return pooled.reshape(*samples.bag_lengths.shape, -1)
 
     def update(self, samples: Samples, gradients: np.ndarray) -> None:
@@ -154,6 +165,6 @@ class EmbeddingTables:
         samples = rows_once(samples, self._weighted)
         keys, sums = row_gradients(
             samples, key_gradients(samples, gradients, self.rows.model.nic_pooling,
-                                   self._weighted), self.nodes, self.partials, self.in_order)
+                                   self._weighted, self._gradient_wire), self.nodes, self.partials, self.in_order)
         vectors, states = self.rows.read(keys)
         self.rows.write(keys, *self.optimizer.apply(vectors, states, sums))

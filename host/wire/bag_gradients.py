@@ -23,7 +23,8 @@ class BagGradients:
     -------
     bags: the bags; the landing is the number of the bag's sample in the share of its node.
     sources: node of each bag: int64 ``[n]``.
-    vectors: gradient of each bag: float32 ``[n, dimension]``.
+    vectors: gradient of each bag: float32 ``[n, dimension]``, or uint32 ``[n, lanes]`` in another
+        format.
     """
 
     bags: BagList
@@ -44,7 +45,7 @@ class BagGradients:
         ends = np.append(heads, len(plain))[1:] + each * np.arange(len(self))
         of_vectors[segment_indices(ends, np.full(len(self), each))] = True
         found[~of_vectors] = plain
-        found[of_vectors] = np.ascontiguousarray(self.vectors, "<f4").view("<u8").reshape(-1)
+        found[of_vectors] = np.ascontiguousarray(self.vectors).view("<u8").reshape(-1)
         return found
 
     @property
@@ -73,7 +74,7 @@ def gradient_bag_packets(gradients: BagGradients, *, node: int, step: int,
 
 def split_lists(words: np.ndarray, dimension: int) -> tuple[np.ndarray, BagGradients]:
     """Split the ``words`` of a list: return those of bags without gradients, and the bags with
-    gradients of ``dimension`` values.
+    gradients of ``dimension`` lanes.
 
     ``ValueError`` as of :func:`host.wire.bags.parse_bags`, and for a gradient of a weighted bag.
     """

@@ -48,6 +48,8 @@ OPTIONS = {
     "reads": "the NIC reads rows from GPU memory itself",
     "completion": "the CUDA graph waits for the NIC, not for the host",
     "float16 between nodes": "vectors travel between nodes in values of 16 bits",
+    "int8 between nodes": "vectors travel between nodes in values of 8 bits, with a scale and a "
+                          "bias for each 32 values",
     "deliver": "vectors that the NIC delivers: a pooled vector per bag, each unique row once, or "
                "results of the interaction",
     "patient": "packets between NICs wait for a round trip to be full",

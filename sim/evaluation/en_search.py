@@ -204,7 +204,7 @@ class EnSearch(Search):
     def in_words(self, option: EnTuning) -> tuple[str, ...]:
         """Return the chosen options in words, the tables that pool at their owner, and why unique
         delivery is impossible."""
-        most = max(of.most("slots") for of in self._delivery(replace(option, pool=POOLS[0])))
+        most = max(of.most("slots") for of in self._delivery(option))
         owner = self._tables(option)
         return (*super().in_words(option), *pooled_in_words(
                     owner, self.site.trace.model.tables,
@@ -252,8 +252,7 @@ class EnSearch(Search):
         if tuning.deliver == "interaction":
             return nics_interact(self.site.trace.model)
         return tuning.deliver != "unique" or (self.site.point.cluster.gpus_per_nic == 1 and all(
-            of.most("slots") <= MOST_INDICES
-            for of in self._delivery(replace(tuning, pool=POOLS[0]))))
+            of.most("slots") <= MOST_INDICES for of in self._delivery(tuning)))
 
     def why_not_weighted(self, tuning: EnTuning) -> str | None:
         """Return why NICs do not pool the weighted bags of an option, None if they need not."""

@@ -61,7 +61,8 @@ class Bags:
                  gradients: Callable[[BagGradients, int, float], None] | None = None,
                  wire: VectorFormat = FLOAT32):
         self._node, self._config, self._plan = node, config, plan
-        self._own_timed, self._gradients, self._dimension = own_timed, gradients, dimension
+        self._own_timed, self._gradients = own_timed, gradients
+        self._lanes = dimension if wire.plain else wire.lanes
         self._pooling, self._read, self._wire = pooling, read, wire
         self._rows, self._weighted, self._beats = plan.owner_pooled, plan.weighted, plan.beats
         self._held = plan.own_pooled(node) & (plan.owner_pooled > 0)
@@ -98,7 +99,7 @@ class Bags:
         with_gradients: BagGradients | None = None
         try:
             if self._gradients is not None:
-                words, with_gradients = split_lists(words, self._dimension)
+                words, with_gradients = split_lists(words, self._lanes)
             bags = parse_bags(words)
         except ValueError as error:
             raise self._wrong(f"sent its host a list of bags: {error}") from None

@@ -1,6 +1,7 @@
 """Updates, by a node's GPU, of the rows of tables that pool at their owner."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from host.dlrm.dlrm import weighted_of
 from host.dlrm.embedding import sums_in_order
 from host.dlrm.float32 import means
+from host.dlrm.formats import FLOAT32, VectorFormat
 from host.dlrm.optimizer import Optimizer
 from host.dlrm.weighted import sent_gradients
 from host.placement.shard import ShardPlan
@@ -46,6 +48,8 @@ class GpuUpdates:
     events: of the host.
     awake: function from the time at which a kernel would end to the time at which it ends; infinite
         for never.
+    wire: format of the gradients of other nodes. The gradients of own bags are rounded in the same
+        way.
 
     Members: ``mine``, whether GPUs update each table, bool ``[tables]``; ``bags``, bags with
     gradients of other nodes, ``keys`` updated, ``launches``.
@@ -53,8 +57,10 @@ class GpuUpdates:
 
     def __init__(self, node: int, memory: GpuMemory, plan: ShardPlan, tables: Sequence[int],
                  optimizer: Optimizer, gpu: GpuProfile, thread: LaunchThread | None,
-                 events: EventQueue, awake: Callable[[float], float]):
+                 events: EventQueue, awake: Callable[[float], float],
+                 wire: VectorFormat = FLOAT32):
         self._node, self._memory, self._plan, self._optimizer = node, memory, plan, optimizer
+        self._wire = wire
         self.mine = np.isin(np.arange(len(plan.tables)), tables)
         self._own = plan.own_pooled(node) & self.mine
         self._weighted = weighted_of(memory.store.model)
@@ -86,13 +92,15 @@ class GpuUpdates:
     def share(self, samples: Samples, gradients: np.ndarray, step: int,
               ) -> tuple[Samples, np.ndarray, BagGradients]:
         """Keep the gradients ``[n, tables, d]`` of the node's own bags in its share of ``step``;
-        return the samples and the gradients for the NIC's reduction, and the bags for other GPUs.
+        return the samples and the gradients for the NIC's reduction, and the bags for other GPUs,
+        whose gradients are in the format of the wire.
         """
         self._step = step
         own, others = (self._of(samples, gradients, tables)
                        for tables in (self._own, self.mine & ~self._own))
-        self._parts.append(own)
-        return samples.of_tables(~self.mine), gradients[:, ~self.mine], others
+        self._parts.append(replace(own, vectors=self._wire.rounded(own.vectors, own.bags.tables)))
+        return samples.of_tables(~self.mine), gradients[:, ~self.mine], replace(
+            others, vectors=self._wire.packed(others.vectors, others.bags.tables))
 
     def _of(self, samples: Samples, gradients: np.ndarray, tables: np.ndarray) -> BagGradients:
         """Return the bags of ``samples`` in ``tables``, except empty bags, with their gradients."""
@@ -113,14 +121,15 @@ class GpuUpdates:
         self._launch(now)
 
     def take(self, gradients: BagGradients, now: float) -> None:
-        """Take bags with gradients of other nodes."""
+        """Take bags with gradients of other nodes, in the format of the wire."""
         held = np.append(self._own, False)[np.minimum(gradients.bags.tables, len(self._own))]
         if not held.all():
             table = gradients.bags.tables[int(held.argmin())]
             raise ProtocolError(f"node {self._node} sent its host a gradient of table {table}, "
                                 f"whose rows its GPU does not update")
         self.bags += len(gradients)
-        self._parts.append(gradients)
+        self._parts.append(replace(gradients, vectors=self._wire.unpacked(
+            gradients.vectors, gradients.bags.tables)))
         self._launch(now)
 
     def end(self, count: int, now: float) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
-from host.dlrm.formats import in_lanes
+from host.dlrm.formats import FLOAT32, VectorFormat, in_lanes
 from host.dlrm.optimizer import Optimizer
 from host.dlrm.row_store import RowStore
 from host.model import Model
@@ -44,12 +44,14 @@ class WrittenRows:
     stores: rows in GPU memory of each node.
     registers: values of the gradient path's registers, by name.
     gpu_tables: numbers of the tables whose rows GPUs update. optimizer: by which they do.
+    gradient_wire: format of gradients between nodes.
     """
 
     stores: Sequence[RowStore]
     registers: Mapping[str, int] = field(default_factory=dict)
     gpu_tables: Sequence[int] = ()
     optimizer: Optimizer = field(default_factory=Optimizer)
+    gradient_wire: VectorFormat = FLOAT32
 
 
 class Simulation:
@@ -140,7 +142,8 @@ class Simulation:
             return self._backend.training_node(number, engine, config, self.plan,
                                                self._written.stores[number], self._pcie, self.gpu,
                                                delivery, self._written.gpu_tables,
-                                               self._written.optimizer)
+                                               self._written.optimizer,
+                                               self._written.gradient_wire)
         bottom = bottom_operations(model) if self.runtime.interaction else None
         return self._backend.node(number, engine, config, model, self._pcie, self.gpu, bottom,
                                   delivery)

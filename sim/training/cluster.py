@@ -9,6 +9,7 @@ import numpy as np
 from host.batching.repeats import REPEATS, first_bags
 from host.dlrm.dlrm import weighted_of
 from host.dlrm.embedding import EmbeddingTables
+from host.dlrm.formats import FLOAT32, VectorFormat
 from host.dlrm.optimizer import Optimizer
 from host.dlrm.row_store import RowStore
 from host.model import Model
@@ -125,6 +126,7 @@ class NicCluster:
     plan: plan of the tables.
     rows: rows written so far.
     backend: implementations.
+    wires: formats of vectors and of gradients between nodes.
     in_order: numbers of the tables whose gradients are summed in the order of the mini-batch.
 
     tables: member; embedding tables in the form that a trainer uses.
@@ -133,6 +135,7 @@ class NicCluster:
 
     def __init__(self, options: TrainOptions, config: NicConfig, runtime: Runtime, model: Model,
                  plan: ShardPlan, rows: RowStore, backend: Backend,
+                 wires: tuple[VectorFormat, VectorFormat] = (FLOAT32, FLOAT32),
                  in_order: Sequence[int] = ()):
         workload, optimizer = options.run.workload, options.learning.rule
         stores = split_rows(rows, check_single_copies(plan))
@@ -142,7 +145,7 @@ class NicCluster:
         check_windows([registers] * workload.nodes)
         self.simulation = simulation = Simulation(
             options.run, config, runtime, model, plan, backend,
-            WrittenRows(stores, registers, in_order, optimizer))
+            WrittenRows(stores, registers, in_order, optimizer, wires[1]))
         self.clock = Clock(DenseTime(simulation.gpu, model), RingAllReduce(
             simulation.network, workload.nodes, weight_bytes(model),
             BEAT_BYTES * config.net_payload_beats), simulation.hand_out, float(simulation.start))
@@ -150,7 +153,7 @@ class NicCluster:
         comparison = None
         if options.method.compare:
             reference = EmbeddingTables(model, workload.seed, optimizer, workload.nodes,
-                                        runtime.partials, in_order, first)
+                                        runtime.partials, in_order, first, *wires)
             reference.rows = rows
             comparison = Comparison(reference, stores, plan)
         self.tables = ClusterTables(simulation.cluster, self.clock, comparison,

@@ -7,6 +7,7 @@ from typing import Any
 from gen.base.option import AnyPath, option
 from host.batching import REPEATS
 from host.data.datasets import input_files
+from host.dlrm.codecs import CODECS
 from host.dlrm.optimizer import Optimizer
 from host.systems import UPDATES
 from sim.files.outputs import check_outputs
@@ -30,6 +31,10 @@ class Learning:
         UPDATES[0], "Place that sums the gradients of tables that pool at their owner, and updates "
         "their rows. gpu: the owner's GPU sums in float32, in the order of the mini-batch. nic: "
         "the owner's NIC sums exactly, as for all other tables.", among=UPDATES)
+    gradient_wire: str | None = option(
+        None, "Format of gradients between GPUs. Other formats than float32 require that all "
+        "tables pool at their owner, whose GPUs update them.", among=tuple(CODECS),
+        shown="bfloat16 with a wire of 16 bits, otherwise float32")
 
     def __post_init__(self) -> None:
         check_bounds(self)
@@ -86,7 +91,6 @@ class TrainArguments(Record, Method, Learning, RunArguments):
     warmup: int = field(default=0, init=False)
     copied_rows: int = field(default=0, init=False)
     own_bags: str = field(default="nic", init=False)
-    wire: str = field(default="float32", init=False)
     predictions: AnyPath | None = field(default=None, init=False)
     picture: AnyPath | None = field(default=None, init=False)
     progress: Callable[[int, int | None, float, dict | None], None] | None = option(
@@ -103,8 +107,7 @@ class TrainOptions:
     -------
     run: workload, simulation of the cluster and outputs, see :class:`sim.job.options.RunOptions`;
         ``in_flight`` is 1; ``first_sample``, ``warmup`` and ``copied_rows`` are 0; ``own_bags`` is
-        ``nic``; ``wire`` is ``float32``. With ``repeats``, GPUs add the gradients of repeated bags
-        before they send them.
+        ``nic``. With ``repeats``, GPUs add the gradients of repeated bags before they send them.
     learning: options of learning.
     method: options of the simulation.
     record: options of records.
@@ -118,7 +121,7 @@ class TrainOptions:
     def __post_init__(self) -> None:
         workload, outputs = self.run.workload, self.run.outputs
         for name, value in (("in_flight", 1), ("first_sample", 0), ("warmup", 0),
-                            ("copied_rows", 0), ("own_bags", "nic"), ("wire", "float32")):
+                            ("copied_rows", 0), ("own_bags", "nic")):
             if getattr(workload, name) != value:
                 raise ValueError(f"{name} must be {value} in training, "
                                  f"not {getattr(workload, name)!r}")
@@ -151,6 +154,12 @@ class TrainOptions:
         learning, method, record = part(Learning), part(Method), part(Record)
         return cls(RunOptions.of(**given), learning, method, record)
 
+    @property
+    def gradient_wire(self) -> str:
+        """The format of gradients between GPUs."""
+        short = CODECS[self.run.workload.wire].bits == CODECS["bfloat16"].bits
+        return self.learning.gradient_wire or ("bfloat16" if short else "float32")
+
     def check_files(self) -> None:
         """Raise ``ValueError`` if an output would overwrite an input or a different output.
 
@@ -173,7 +182,7 @@ class TrainOptions:
         The number of nodes matters only if their partial sums are rounded, or the gradients of
         repeated bags of their shares are added.
         """
-        asked = self.run.workload
+        asked, wires = self.run.workload, (self.run.workload.wire, self.gradient_wire)
         repeats = {REPEATS[0]: None, "nic": ["nic", *pooled]}.get(asked.repeats, asked.repeats)
         return {"mini_batch": asked.mini_batch,
                 "batching": asked.window_samples and [asked.batching, asked.window_samples],
@@ -185,4 +194,5 @@ class TrainOptions:
                 "gradient_partials": partials,
                 "nodes": asked.nodes if partials == "rounded" or repeats else None,
                 # None, as in a checkpoint without these values.
-                "in_order": list(in_order) or None, "repeats": repeats}
+                "in_order": list(in_order) or None, "repeats": repeats,
+                "wires": None if set(wires) == {"float32"} else list(wires)}

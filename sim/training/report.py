@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 from rich.table import Table
 
+from host.dlrm.formats import padding_notes
 from sim.run.report import HIT_RATES, cell, refused, repeat_rows, shortened, with_remedy
 from sim.training.intervals import finite
 from sim.training.measurements import Measurements
@@ -25,11 +26,12 @@ def summary(training: Measurements) -> dict:
         "model": {"name": model.name, "tables": model.tables, "rows": sum(model.rows),
                   "dimension": model.dimension,
                   "dimensions": list(model.dimensions), "poolings": list(model.poolings)},
-        "notes": [*([model.padding] if model.padding else []), *training.notes],
+        "notes": [*padding_notes(model, run.workload.wire), *training.notes],
         "options": run.as_dict(),
         "optimizer": asdict(options.learning.rule),
         "pool": list(training.pool),
         "update": options.learning.update if training.pool else None,
+        "gradient_wire": options.gradient_wire,
         "local_reduction": training.runtime.local_reduction,
         "gradient_partials": training.runtime.gradient_partials,
         "fidelity": options.method.fidelity,

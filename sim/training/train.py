@@ -33,6 +33,7 @@ from sim.training.intervals import Intervals
 from sim.training.measurements import Measurements
 from sim.training.options import TrainOptions
 from sim.training.report import summary
+from sim.training.wires import wires_of
 
 __all__ = ["Progress", "Training", "train"]
 
@@ -61,6 +62,7 @@ class Training:
     model, config, runtime: trained model, and its NICs.
     plan: plan of the tables; None for the reference alone, unless tables may pool at their owner.
     notes: lines on the pool places of tables.
+    wires: formats of vectors and of gradients between nodes.
     in_order: numbers of the tables whose gradients are summed in the order of the mini-batch.
     trainer: MLPs and tables.
     dense: the MLPs.
@@ -84,6 +86,7 @@ class Training:
                              f"{optimizer.name!r}: a NIC averages squares over the padding too")
         self.notes: list[str] = []
         self.plan = self._place()
+        self.wires = wires_of(options, self.model, self.plan)
         self.in_order = ([] if self.plan is None or options.learning.update != UPDATES[0] else
                          np.flatnonzero(self.plan.owner_pooled).tolist())
         self.backend = backend or choose(options.run)
@@ -136,13 +139,13 @@ class Training:
         """Return the cluster of NICs."""
         assert self.plan is not None
         return NicCluster(self.options, self.config, self.runtime, self.model, self.plan, rows,
-                          self.backend, self.in_order)
+                          self.backend, self.wires, self.in_order)
 
     def _reference(self, rows: RowStore) -> EmbeddingTables:
         workload = self.options.run.workload
         tables = EmbeddingTables(self.model, workload.seed, self.options.learning.rule,
                                  workload.nodes, self.runtime.partials, self.in_order,
-                                 first_of(workload, self.plan, self.model))
+                                 first_of(workload, self.plan, self.model), *self.wires)
         tables.rows = rows
         return tables
 

@@ -15,7 +15,6 @@ from host.samples import Samples
 from sim.cli.main import main
 from sim.job.options import RunOptions
 from sim.run.run import Run, run
-from sim.training.options import TrainOptions
 from tests.host.dlrm.mixed import toml_of
 from tests.sim.linked import LINKED
 from tests.sim.nic_cpp.comparing import compared
@@ -192,8 +191,6 @@ def test_nics_that_read_values(settings, message, capsys):
 def test_wrong_formats_and_sizes(tmp_path):
     with pytest.raises(ValueError, match="wire must be one of float32, float16, bfloat16, int8, int8_row, not 'f'"):
         RunOptions.of(wire="f")
-    with pytest.raises(ValueError, match="wire must be float32 in training, not 'float16'"):
-        TrainOptions.of(wire="float16")
     wide = replace(MODEL, dimensions=(129, 64, 64, 64, 64))
     with pytest.raises(ValueError, match="dimension must be at most 128 for config tiny, not 129"):
         run(_options(tmp_path, "float16", model=wide))
