@@ -84,9 +84,10 @@ class OwnerPlaces(wiring.Component):
         m = Module()
         m.submodules.free = free = FreeList(self._count)
         m.submodules.table = table = MissTable(rows=2, in_flight=self._count)
-        style = "lutram" if self._count <= 64 else "bram"
-        m.submodules.origins = origins = Ram(_Origin.size, self._count, latency=2, style=style)
-        m.submodules.sizes = sizes = Ram(bits_for(self._beats), self._count, style=style)
+        m.submodules.origins = origins = Ram(
+            _Origin.size, self._count, latency=2, style="lutram" if self._count <= 64 else "bram")
+        # The answer closes a place in the same cycle; block RAM would be too late.
+        m.submodules.sizes = sizes = Ram(bits_for(self._beats), self._count, style="lutram")
         address, swept = sweep(m, self._count)
         m.d.comb += [table.clear.eq(~swept), table.clear_address.eq(address)]
         entered = self._enter(m, free, table, origins, sizes, swept)
