@@ -163,8 +163,8 @@ class EmbeddingTables:
         if self.first is not None:
             samples, gradients = added_repeats(samples, gradients, self.first(samples))
         samples = rows_once(samples, self._weighted)
-        keys, sums = row_gradients(
-            samples, key_gradients(samples, gradients, self.rows.model.nic_pooling,
-                                   self._weighted, self._gradient_wire), self.nodes, self.partials, self.in_order)
+        of_keys = key_gradients(samples, gradients, self.rows.model.nic_pooling, self._weighted,
+                                self._gradient_wire)
+        keys, sums = row_gradients(samples, of_keys, self.nodes, self.partials, self.in_order)
         vectors, states = self.rows.read(keys)
         self.rows.write(keys, *self.optimizer.apply(vectors, states, sums))

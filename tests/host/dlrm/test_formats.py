@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from host.data.generator import generate
+from host.dlrm.codecs import CODECS
 from host.dlrm.dlrm import pooled_reference
 from host.dlrm.float32 import fused
-from host.dlrm.codecs import CODECS
 from host.dlrm.formats import FLOAT32, VectorFormat, in_lanes, longest
 from host.dlrm.rows import row_values
 from host.model import Model, padded

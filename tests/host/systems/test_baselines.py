@@ -349,7 +349,7 @@ def test_kernels_exchange_without_a_communicator():
 
 def test_options_that_cannot_be():
     for given, message in (({"exchange": "tcp"}, "exchange must be one of gpu, nccl, mpi"),
-                           ({"wire": "int8"}, "wire must be one of float32, float16"),
+                           ({"wire": "fp8"}, "wire must be one of float32, float16, int8"),
                            ({"key_bytes": 2}, "key_bytes must be 8 or 4, not 2"),
                            ({"threads": 0}, "threads must be between 1 and 16, not 0"),
                            ({"copied_rows": -1}, "copied_rows must be at least 0, not -1")):

@@ -189,7 +189,7 @@ def test_nics_that_read_values(settings, message, capsys):
 
 
 def test_wrong_formats_and_sizes(tmp_path):
-    with pytest.raises(ValueError, match="wire must be one of float32, float16, bfloat16, int8, int8_row, not 'f'"):
+    with pytest.raises(ValueError, match=r"wire must be one of float32, .*int8, int8_row, not 'f'"):
         RunOptions.of(wire="f")
     wide = replace(MODEL, dimensions=(129, 64, 64, 64, 64))
     with pytest.raises(ValueError, match="dimension must be at most 128 for config tiny, not 129"):

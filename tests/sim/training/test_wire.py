@@ -39,7 +39,7 @@ def test_rows_are_those_of_the_reference_on_any_number_of_nodes(tmp_path, nodes,
         MODEL, dimension=dimension, bottom=(8, dimension)))
     given = {"wire": forward, "gradient_wire": backward, "model": model, "optimizer": "sgd"}
     result = train(options(tmp_path, nodes=nodes, **given))
-    alone = train(options(tmp_path, nodes=nodes, reference=True, settings=("deliver=unique",), **given))
+    alone = train(options(tmp_path, nodes=nodes, reference=True, **given))
     assert result["bit_identical"] and not result["errors"]
     assert result["weights_sha256"] == alone["weights_sha256"]
     assert result["loss"] == alone["loss"]
@@ -47,8 +47,9 @@ def test_rows_are_those_of_the_reference_on_any_number_of_nodes(tmp_path, nodes,
 
 
 def test_the_number_of_nodes_changes_no_weight_but_the_format_does(tmp_path):
-    found = {wire: {train(options(tmp_path, nodes=nodes, wire=wire, reference=True))["weights_sha256"]
-                    for nodes in (1, 3)} for wire in ("float32", "float16", "bfloat16", "int8")}
+    found = {wire: {
+        train(options(tmp_path, nodes=nodes, wire=wire, reference=True))["weights_sha256"]
+        for nodes in (1, 3)} for wire in ("float32", "float16", "bfloat16", "int8")}
     assert all(len(each) == 1 for each in found.values())
     assert len(set.union(*found.values())) == 4
 
@@ -94,8 +95,9 @@ def test_vectors_of_the_reference_are_rounded():
 
 
 @pytest.mark.parametrize(("changes", "message"), [
-    ({"pool": "requester"}, "pool must be owner for all tables with wire float16 in training: table "
-                            "0 pools at the requester, whose NIC adds float32 only"),
+    ({"pool": "requester"},
+     "pool must be owner for all tables with wire float16 in training: table 0 pools at the "
+     "requester, whose NIC adds float32 only"),
     ({"update": "nic"}, "update must be gpu with wire float16, not 'nic': NICs add float32 only"),
     ({"wire": "float32", "gradient_wire": "float16"},
      "gradient_wire must have the bits of wire float32 on NICs, which have a width for each table, "
