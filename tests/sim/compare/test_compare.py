@@ -96,13 +96,15 @@ def test_a_format_that_systems_lack_is_marked():
         "copied_rows=0", "threads=1", "exchange=nccl", "bags_once=false", "fused=true",
         "overlap=true", "dedupe=false", "grouped=false", "one_collective=false"]}
     rows = {}
-    for wire in ("float32", "float16"):
+    for wire in ("float32", "float16", "int8"):
         result = api.compare(system=["bl-tuned"], wire=wire, **given)
         rows[wire] = result["systems"][0]
         assert result["notes"] == []
     assert rows["float16"]["network_bytes_per_sample"] < (
         0.8 * rows["float32"]["network_bytes_per_sample"])
     assert rows["float16"]["interval_us"] < rows["float32"]["interval_us"]
+    assert rows["int8"]["network_bytes_per_sample"] < (
+        0.8 * rows["float16"]["network_bytes_per_sample"])
     assert "float16 between nodes" in rows["float16"]["options"][2]
     marked = api.compare(wire="float16", cluster="h100", nodes=2, mini_batch=16, measured=2,
                          system=["bl-tuned", "fs"])
@@ -152,7 +154,7 @@ def test_a_file_of_few_samples_keeps_the_mini_batch(tmp_path):
     ({"model": "criteo"}, "model must be one of"),
     ({"cluster": "nope"}, "cluster must be one of"),
     ({"measured": 1}, "measured must be at least 2"),
-    ({"wire": "int4"}, "wire must be one of float32, float16, not 'int4'"),
+    ({"wire": "int4"}, "wire must be one of float32, float16, int8, not 'int4'"),
     ({"fixed": ["thread=1"]}, "fixed must name one of threads, .*, not 'thread=1'"),
     ({"fixed": ["threads=x"]}, "threads must be an integer"),
     ({"cluster": "paper", "fixed": ["exchange=gpu"], "system": ["bl-tuned"]},

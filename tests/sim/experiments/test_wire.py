@@ -52,6 +52,17 @@ def test_vectors_take_half_the_bytes_on_network_and_pcie(site, pool):
         assert getattr(narrow_us, name) == pytest.approx(getattr(wide_us, name), rel=0.1), name
 
 
+@pytest.mark.parametrize("pool", ["requester", "owner"])
+def test_vectors_of_8_bits_take_three_beats_of_eight(site, pool):
+    """128 codes are two beats, and four pairs of scale and bias take half a beat. Packets hold more
+    vectors."""
+    wide, narrow = (en_nic(site, replace(PLAIN, pool=pool, wire=wire))
+                    for wire in ("float32", "int8"))
+    vectors = narrow.traffic["vectors"]["bytes"] / wide.traffic["vectors"]["bytes"]
+    assert 0.35 < vectors < 0.42
+    assert narrow.times[0].sent_bytes < 0.65 * wide.times[0].sent_bytes
+
+
 @pytest.mark.parametrize("model", [BAGS, MIXED])
 @pytest.mark.parametrize("pool", ["requester", "owner"])
 def test_bounds_stay_bounds(model, pool):
@@ -181,5 +192,5 @@ def test_formats_of_a_point():
 def test_systems_without_the_format(fixed, changes, message):
     with pytest.raises(ValueError, match=message):
         POINT.changed(fixed=("wire=float16", *fixed), **changes)
-    with pytest.raises(ValueError, match="wire must be one of float32, float16, not 'int4'"):
+    with pytest.raises(ValueError, match="wire must be one of float32, float16, int8, not 'int4'"):
         POINT.changed(fixed=("wire=int4",))
