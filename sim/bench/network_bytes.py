@@ -36,7 +36,8 @@ NODES, BATCHES = 8, 2
 class Case:
     """A workload. Members: ``model``; ``mini_batch``; ``settings``, sizes and registers;
     ``repeats`` and ``placement``, as in :class:`sim.job.workload.Workload`; ``about``, for its
-    name; ``config``, of the NIC."""
+    name; ``config``, of the NIC;
+    ``wire``, format of vectors, delivered once each if it is not float32."""
 
     model: str
     mini_batch: int
@@ -45,18 +46,21 @@ class Case:
     about: str = ""
     config: str = "terabyte"
     placement: str = "even"
+    wire: str = "float32"
 
     @property
     def name(self) -> str:
         """Name of the rows."""
-        return f"{self.model}, {self.mini_batch:,}{self.about and f', {self.about}'}"
+        parts = f"{self.mini_batch:,}", self.about, self.wire * (self.wire != "float32")
+        return ", ".join((self.model, *filter(None, parts)))
 
     def options(self) -> RunOptions:
         """Return the options of a run."""
         return RunOptions.of(
             cluster="h100x8", config=self.config, nodes=NODES, model=self.model,
             mini_batch=self.mini_batch, samples=BATCHES * self.mini_batch, pool="auto",
-            placement=self.placement, repeats=self.repeats, settings=self.settings,
+            placement=self.placement, repeats=self.repeats, wire=self.wire,
+            settings=(*self.settings, *["deliver=unique"] * (self.wire != "float32")),
             fidelity="fast", threads=1)
 
 
@@ -80,6 +84,14 @@ CASES = (
     Case("ranking", 1024, (*_waits(1), "hold_vectors=4096"), "nic", "repeated bags found by NICs"),
     # Most rows of repeated bags are cached, so that packets with the others fill slowly.
     Case("ranking", 1024, (*_waits(12), "bag_timeout=256", "hold_vectors=4096")),
+    Case("kaggle", 2048, _waits(2), config="kaggle", wire="float16"),
+    *(Case("dcnv2", 2048, (*_waits(trips), "max_dimension=128", "hold_vectors=1024"), wire=wire)
+      for wire, trips in (("float16", 1), ("int8", 2))),
+    Case("production", 256, (*_waits(1), "tables=856", "hold_vectors=32768"), wire="float16"),
+    Case("two_towers", 2048, (*_waits(1), "max_dimension=256", "hold_vectors=4096"),
+         wire="float16"),
+    Case("ranking", 1024, (*_waits(1), "hold_vectors=4096"), "indices", "repeated bags once",
+         wire="float16"),
 )
 
 
@@ -135,7 +147,7 @@ def _least(cluster: Run, options: RunOptions, plan: ShardPlan, choose: bool = Fa
     runtime = cluster.simulation.runtime
     foreign = ForeignBags(plan, rechunk(source.chunks(), workload.mini_batch),
                           found_repeats(workload, config, runtime))
-    wire = wire_of(config, cluster.model.width, plan.beats)
+    wire = wire_of(config, cluster.simulation.lanes.width, plan.beats)
     cache = remote_cache_of(config, runtime)
     pools = [table.pool for table in plan.tables]
     if choose:

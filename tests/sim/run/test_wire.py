@@ -26,7 +26,8 @@ MODEL = Model((1000, 5000, 70, 400, 900), 64, 3, (8, 64), (5, 1), "wire",
 """Vectors of 16, 64, 32, 17 and 64 lanes of 16 bits: 1, 4, 2, 2 and 4 beats; of 10, 40, 20, 13 and
 40 lanes of int8: 1, 3, 2, 1 and 3 beats."""
 SAMPLES, SEED = 48, 1
-WIRES = pytest.mark.parametrize("wire", list(CODECS)[1:])
+WIRES = pytest.mark.parametrize("wire", ["float16", "int8"])
+EVERY = pytest.mark.parametrize("wire", list(CODECS)[1:])
 NODES = pytest.mark.parametrize("nodes", [1, 2, 3])
 
 
@@ -63,7 +64,7 @@ def _equal(options: RunOptions) -> dict:
 
 
 @NODES
-@WIRES
+@EVERY
 def test_predictions_are_those_of_rounded_rows(tmp_path, wire, nodes):
     result = _equal(_options(tmp_path, wire, nodes=nodes))
     assert result["options"]["wire"] == wire
@@ -75,7 +76,7 @@ def test_predictions_are_those_of_rounded_rows(tmp_path, wire, nodes):
 
 
 @pytest.mark.thorough
-@WIRES
+@EVERY
 def test_the_number_of_nodes_changes_no_prediction(tmp_path, wire):
     for given in ({}, {"own_bags": "gpu"}, {"pool": "owner"}):
         results = [_equal(_options(tmp_path, wire, "owner_bags=64", nodes=nodes, **given))
