@@ -5,15 +5,18 @@ from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from typing import ClassVar
 
-__all__ = ["BEAT_BITS", "LANES", "LINK_POOL_BEATS", "LINK_POOL_SPARE", "POLICY_CODES", "PRESETS",
-           "ROW_BITS", "TABLE_BITS", "CachePolicy", "NicConfig", "beats_of", "check_dimension",
-           "check_identifier", "packing_of", "preset"]
+__all__ = ["BEAT_BITS", "GRADIENT_SUMS", "LANES", "LINK_POOL_BEATS", "LINK_POOL_SPARE",
+           "POLICY_CODES", "PRESETS", "ROW_BITS", "TABLE_BITS", "CachePolicy", "NicConfig",
+           "beats_of", "check_dimension", "check_identifier", "packing_of", "preset"]
 
 BEAT_BITS = 512
 """Bits of a beat, the width of every data path."""
 
 LANES = 16
 """float32 values per beat."""
+
+GRADIENT_SUMS = ("exact", "float32")
+"""Kinds of sums of gradients that a NIC can be built for."""
 
 LINK_POOL_BEATS, LINK_POOL_SPARE = 4096, 4
 """Payload beats of the pool of a reliable link, for all peers together; beats of it that stay free.
