@@ -112,6 +112,10 @@ def test_stalls(pattern):
     check(random_script(120, ENTRIES, pattern, SMALL, 1, 5), stall=0.4, offer_stall=0.4, seed=5)
 
 
+def test_sums_of_few_terms():
+    check(random_script(80, ENTRIES, "uniform", SMALL, 1, 9, take=0.5))
+
+
 def test_lanes_do_not_touch_each_other():
     check(random_script(60, ENTRIES, "few", ["infinite", "any", "gaussian"], 3, 1))
 
