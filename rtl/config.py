@@ -5,15 +5,18 @@ from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from typing import ClassVar
 
-__all__ = ["BEAT_BITS", "LANES", "LINK_POOL_BEATS", "LINK_POOL_SPARE", "POLICY_CODES", "PRESETS",
-           "ROW_BITS", "TABLE_BITS", "CachePolicy", "NicConfig", "beats_of", "check_dimension",
-           "check_identifier", "packing_of", "preset"]
+__all__ = ["BEAT_BITS", "GRADIENT_SUMS", "LANES", "LINK_POOL_BEATS", "LINK_POOL_SPARE",
+           "POLICY_CODES", "PRESETS", "ROW_BITS", "TABLE_BITS", "CachePolicy", "NicConfig",
+           "beats_of", "check_dimension", "check_identifier", "packing_of", "preset"]
 
 BEAT_BITS = 512
 """Bits of a beat, the width of every data path."""
 
 LANES = 16
 """float32 values per beat."""
+
+GRADIENT_SUMS = ("exact", "float32")
+"""Kinds of sums of gradients that a NIC can be built for."""
 
 LINK_POOL_BEATS, LINK_POOL_SPARE = 4096, 4
 """Payload beats of the pool of a reliable link, for all peers together; beats of it that stay free.
@@ -147,6 +150,8 @@ class NicConfig:
     completion_slots: steps that may be open to the host at once; each has a word in GPU memory.
     link: NICs acknowledge packets, and send them again until then (:mod:`rtl.network.link`).
     training: gradients are reduced and rows updated; otherwise the fields below are unused.
+    gradient_sums: ``exact``, or ``float32``: each addition of gradients is rounded, in the order of
+        arrival. ``float32`` needs less logic and memory, and weights differ between runs.
     local_gradient_keys: keys of this node's samples whose gradients are summed at once.
     global_gradient_keys: keys of this node's rows whose partial sums are summed at once.
     gradient_ways: ways of a set of either gradient reduction.
@@ -194,6 +199,7 @@ class NicConfig:
     completion_slots: int = 16
     link: bool = False
     training: bool = False
+    gradient_sums: str = "exact"
     local_gradient_keys: int = 512
     global_gradient_keys: int = 4096
     gradient_ways: int = 8
@@ -295,7 +301,10 @@ class NicConfig:
             _power_of_two("repeat_words", self.repeat_words)
 
     def _check_training(self) -> None:
-        """Raise for an invalid size of the gradient path."""
+        """Raise for an invalid size of the gradient path, or an unknown ``gradient_sums``."""
+        if self.gradient_sums not in GRADIENT_SUMS:
+            raise ValueError(f"gradient_sums must be {' or '.join(GRADIENT_SUMS)}, "
+                             f"not {self.gradient_sums!r}")
         for name, low, high, by in (
                 ("gradient_ways", 1, 16, ""),
                 ("local_gradient_keys", 2 * self.gradient_ways, 1 << 16, "gradient_ways"),

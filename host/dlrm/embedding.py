@@ -5,6 +5,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
+from host.dlrm.bounds import Interval, row_bounds, sum_bounds
 from host.dlrm.dlrm import pool, pool_rounded, weighted_of
 from host.dlrm.exact_keys import sums_by_key
 from host.dlrm.float32 import means
@@ -13,7 +14,7 @@ from host.dlrm.optimizer import Optimizer
 from host.dlrm.row_store import RowStore
 from host.dlrm.weighted import rows_once, sent_gradients
 from host.model import Model
-from host.samples import Samples, share_sizes
+from host.samples import KEY_ROW_BITS, Samples, share_sizes
 
 __all__ = ["PARTIALS", "EmbeddingTables", "added_repeats", "key_gradients", "row_gradients",
            "sums_in_order"]
@@ -160,11 +161,29 @@ class EmbeddingTables:
 
     def update(self, samples: Samples, gradients: np.ndarray) -> None:
         """Update every row of the mini-batch with the gradients of its bags ``[n, tables, d]``."""
+        keys, sums = row_gradients(*self._sent(samples, gradients), self.nodes, self.partials,
+                                   self.in_order)
+        vectors, states = self.rows.read(keys)
+        self.rows.write(keys, *self.optimizer.apply(vectors, states, sums))
+
+    def bounds(self, samples: Samples, gradients: np.ndarray) -> tuple[Interval, Interval]:
+        """Return the bounds of vectors and states that `update` would write if the gradients of a
+        row were summed in float32, in any order; of ascending keys.
+
+        Gradients of tables ``in_order`` are summed as in `update`.
+        """
+        samples, values = self._sent(samples, gradients)
+        keys, (low, high) = sum_bounds(samples.keys, values)
+        if len(self.in_order):
+            _, sums = row_gradients(samples, values, in_order=self.in_order)
+            same = np.isin(keys >> KEY_ROW_BITS, self.in_order)[:, None]
+            low, high = (np.where(same, sums, edge) for edge in (low, high))
+        return row_bounds(self.optimizer, *self.rows.read(keys), (low, high))
+
+    def _sent(self, samples: Samples, gradients: np.ndarray) -> tuple[Samples, np.ndarray]:
+        """Return the samples whose keys have a gradient, and the gradients of these keys."""
         if self.first is not None:
             samples, gradients = added_repeats(samples, gradients, self.first(samples))
         samples = rows_once(samples, self._weighted)
-        of_keys = key_gradients(samples, gradients, self.rows.model.nic_pooling, self._weighted,
-                                self._gradient_wire)
-        keys, sums = row_gradients(samples, of_keys, self.nodes, self.partials, self.in_order)
-        vectors, states = self.rows.read(keys)
-        self.rows.write(keys, *self.optimizer.apply(vectors, states, sums))
+        return samples, key_gradients(samples, gradients, self.rows.model.nic_pooling,
+                                      self._weighted, self._gradient_wire)

@@ -48,6 +48,12 @@ class Optimizer:
         """Return the new ``vectors [n, d]`` and ``states [n]`` of rows, see `follow`."""
         return follow(self.name, self.learning_rate, self.epsilon, vectors, states, gradients)
 
+    @quiet()
+    def moved(self, vectors: np.ndarray, states: np.ndarray, gradients: np.ndarray) -> np.ndarray:
+        """Return the new ``vectors [n, d]`` of rows whose new ``states [n]`` are given."""
+        return _moved(self.name, np.float32(self.learning_rate), np.float32(self.epsilon), vectors,
+                      states, gradients)
+
 
 @quiet()
 def follow(name: str, learning_rate: float, epsilon: float, vectors: np.ndarray,
@@ -58,12 +64,19 @@ def follow(name: str, learning_rate: float, epsilon: float, vectors: np.ndarray,
     product summed like the interaction's; the new vector is ``w - (lr / (√m + epsilon)) · g``.
     Every operation is rounded to float32, a NaN is 0x7FC00000. The rate may be 0.
     """
-    rate = np.float32(learning_rate)
+    if name != "sgd":
+        states = canonical(states + _squares(gradients) / np.float32(gradients.shape[1]))
+    return _moved(name, np.float32(learning_rate), np.float32(epsilon), vectors, states,
+                  gradients), states
+
+
+def _moved(name: str, rate: np.float32, epsilon: np.float32, vectors: np.ndarray,
+           states: np.ndarray, gradients: np.ndarray) -> np.ndarray:
+    """Return the new vectors of rows with new ``states`` and ``gradients``."""
     if name == "sgd":
-        return canonical(vectors - rate * gradients), states
-    states = canonical(states + _squares(gradients) / np.float32(gradients.shape[1]))
-    steps = rate / (np.sqrt(states) + np.float32(epsilon))
-    return canonical(vectors - steps[:, None] * gradients), states
+        return canonical(vectors - rate * gradients)
+    steps = rate / (np.sqrt(states) + epsilon)
+    return canonical(vectors - steps[:, None] * gradients)
 
 
 def _squares(vectors: np.ndarray) -> np.ndarray:

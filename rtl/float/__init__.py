@@ -1,5 +1,6 @@
 """Floating-point units."""
 
+from rtl.float.accumulator import FloatAccumulator
 from rtl.float.add import FLOAT_ADDER_LATENCY, MINUS_ZERO, FloatAdder
 from rtl.float.divide import (
     COUNT_DIVIDER_LANE_LATENCY,
@@ -28,7 +29,7 @@ __all__ = [
     "EXACT", "FLOAT_ADDER_LATENCY", "FLOAT_DIVIDER_LATENCY", "FLOAT_MULTIPLIER_LATENCY",
     "FLOAT_ROOT_LATENCY", "MINUS_ZERO", "PLAIN_MULTIPLIER_LATENCY", "RECIPROCAL_LATENCY", "RECODED",
     "RECODED_SLICE", "RECODER_LATENCY", "CountDivider", "CountDividerLane", "CountReciprocal",
-    "DotProduct", "ExactAccumulator", "ExactTable", "ExactTerms", "FloatAdder", "FloatDivider",
-    "FloatMultiplier", "FloatRoot", "PlainMultiplier", "Recoder", "dot_tree_latency",
-    "exact_operation_layout", "exact_sum_layout", "exact_term_layout",
+    "DotProduct", "ExactAccumulator", "ExactTable", "ExactTerms", "FloatAccumulator", "FloatAdder",
+    "FloatDivider", "FloatMultiplier", "FloatRoot", "PlainMultiplier", "Recoder",
+    "dot_tree_latency", "exact_operation_layout", "exact_sum_layout", "exact_term_layout",
 ]

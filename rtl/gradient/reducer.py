@@ -1,11 +1,17 @@
-"""GradientReducer: sums the gradients of a step for each key exactly."""
+"""GradientReducer: sums the gradients of a step for each key."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import C, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.config import LANES
-from rtl.float import ExactTable, ExactTerms, exact_sum_layout, exact_term_layout
+from rtl.config import GRADIENT_SUMS, LANES
+from rtl.float import (
+    ExactTable,
+    ExactTerms,
+    FloatAccumulator,
+    exact_sum_layout,
+    exact_term_layout,
+)
 from rtl.formats import STEP_BITS
 from rtl.gateable import Gateable
 from rtl.gradient.key_table import KeyTable
@@ -43,7 +49,12 @@ class GradientReducer(Gateable, wiring.Component):
     network that takes 0.7 beats per cycle, or to rows for which PCIe has 50 bytes per cycle. A unit
     per lane would need 10 thousand LUTs more if sums leave as lists.
 
-    After reset, a sweep takes one cycle per set before the first beat passes.
+    With ``gradient_sums`` ``float32``, each addition is rounded
+    (:class:`~rtl.float.FloatAccumulator`). A sum is then one float32, which depends on the cycles
+    in which its gradients arrive. A beat of sums leaves per cycle.
+
+    After reset, a sweep takes one cycle per set before the first beat passes; with ``float32``, one
+    cycle per beat of a key.
 
     Parameters
     ----------
@@ -53,10 +64,11 @@ class GradientReducer(Gateable, wiring.Component):
     split: sums can leave as lists. Without it, they leave rounded, and the logic for lists is left
         out.
     style: ``bram`` or ``uram``, memory of the sums.
+    gradient_sums: ``exact`` or ``float32``.
     lanes: float32 of a beat.
     units: lanes of a sum that are rounded per cycle, by default half of them, see
         :class:`~rtl.float.ExactTerms`. With 0, the block has no units: connect ``sums``, ``terms``
-        and ``quiet`` to a :class:`~rtl.gradient.RounderBank`.
+        and ``quiet`` to a :class:`~rtl.gradient.RounderBank`. Unused with ``float32``.
 
     Ports
     -----
@@ -95,10 +107,12 @@ class GradientReducer(Gateable, wiring.Component):
     }
     RATE = (
         "1 beat per cycle, whatever the keys, also where they are passed on, after a cycle in "
-        "which the first opens its step; a beat of sums leaves in lanes / units cycles")
+        "which the first opens its step; a beat of sums leaves in lanes / units cycles; with "
+        "float32 see FloatAccumulator")
 
     def __init__(self, keys: int, ways: int, *, beats: int = 1, split: bool,
-                 style: str = "bram", lanes: int = LANES, units: int | None = None):
+                 style: str = "bram", gradient_sums: str = "exact", lanes: int = LANES,
+                 units: int | None = None):
         for name, value, low, high in (("ways", ways, 1, 16), ("keys", keys, 2 * ways, 1 << 16)):
             if isinstance(value, bool) or not isinstance(value, int) or (
                     not low <= value <= high or value & (value - 1)):
@@ -107,7 +121,10 @@ class GradientReducer(Gateable, wiring.Component):
         if isinstance(beats, bool) or not isinstance(beats, int) or not 1 <= beats <= 16:
             raise ValueError(f"beats must be an integer between 1 and 16, not {beats!r}")
         self._keys, self._ways, self._beats, self._lanes = keys, ways, beats, lanes
-        self._split, self._style = split, style
+        if gradient_sums not in GRADIENT_SUMS:
+            raise ValueError(f"gradient_sums must be {' or '.join(GRADIENT_SUMS)}, "
+                             f"not {gradient_sums!r}")
+        self._split, self._style, self._exact = split, style, gradient_sums == "exact"
         self._units = -(-lanes // 2) if units is None else units
         self._meta = sum_meta_layout(beats)
         super().__init__({
@@ -117,7 +134,7 @@ class GradientReducer(Gateable, wiring.Component):
             "passed": Out(stream.Signature(gradient_beat_layout(lanes))),
             "flushed": Out(stream.Signature(Flushed)),
             **({"rounded": In(1), "enable": In(1, init=1)} if split else {}),
-            **({} if self._units else {
+            **({} if self._units or not self._exact else {
                 "sums": Out(stream.Signature(exact_sum_layout(self._meta, lanes))),
                 "terms": In(stream.Signature(exact_term_layout(self._meta, lanes))),
                 "quiet": In(1)}),
@@ -135,11 +152,8 @@ class GradientReducer(Gateable, wiring.Component):
             KeyTable(*size, lanes=self._lanes),
             "key_table_" + "_".join(map(str, (*size, self._lanes))), has_reset=True)
         m.submodules.walk = walk = KeyWalk(*size)
-        m.submodules.sums = sums = ExactTable(
-            self._keys * self._beats, self._meta, style=self._style, lanes=self._lanes,
-            units=self._units or None)
+        sums, terms, rounding = self._sum(m)
         m.submodules.leaving = leaving = SkidBuffer(layout)
-        terms, rounding = self._round(m, sums)
         wiring.connect(m, leaving.o, wiring.flipped(self.passed))
         for port in ("read", "read_address", "line", "clear", "clear_address"):
             here, there = getattr(table, port), getattr(walk, port)
@@ -151,7 +165,7 @@ class GradientReducer(Gateable, wiring.Component):
             table.walking.eq(walk.walking),
             sums.i.valid.eq(table.o.valid | walk.o.valid),
             # Sums are taken after the last beat; the next beat enters when the last sum has left.
-            table.o.ready.eq(1), walk.o.ready.eq(sums.i.ready),
+            table.o.ready.eq(1 if self._exact else sums.i.ready), walk.o.ready.eq(sums.i.ready),
             operation.entry.eq(Mux(walk.walking, Cat(named.slot, named.beat),
                                    Cat(found.slot, found.beat))),
             operation.data.eq(found.payload.data),
@@ -198,7 +212,7 @@ class GradientReducer(Gateable, wiring.Component):
               for field in ("key", "beat", "data")),
         ]
 
-        added, passed = table.o.valid, leaving.i.valid & leaving.i.ready
+        added, passed = table.o.valid & table.o.ready, leaving.i.valid & leaving.i.ready
         made = added & found.payload.made
         with m.If(made):
             m.d.sync += left.keys.eq(left.keys + 1)
@@ -211,17 +225,25 @@ class GradientReducer(Gateable, wiring.Component):
               stall_step=waiting & (~enter | (seen & ~own)))
         return m
 
-    def _round(self, m: Module, table: ExactTable) -> tuple:
-        """Return the stream of beats made from ``table``'s sums, and whether a sum is in flight."""
+    def _sum(self, m: Module) -> tuple:
+        """Return the memory of the sums, the stream of their beats, and whether a sum is between
+        both."""
+        entries = self._keys * self._beats
+        if not self._exact:
+            m.submodules.sums = sums = FloatAccumulator(
+                entries, self._meta, style=self._style, lanes=self._lanes)
+            return sums, sums.o, C(0)
+        m.submodules.sums = table = ExactTable(
+            entries, self._meta, style=self._style, lanes=self._lanes, units=self._units or None)
         if not self._units:
             wiring.connect(m, table.sums, wiring.flipped(self.sums))
-            return self.terms, ~self.quiet
+            return table, self.terms, ~self.quiet
         m.submodules.terms = terms = ExactTerms(
             self._meta, split=self._split, lanes=self._lanes, units=self._units)
         wiring.connect(m, table.sums, terms.sums)
         if self._split:
             m.d.comb += terms.rounded.eq(self.rounded)
-        return terms.o, ~terms.idle
+        return table, terms.o, ~terms.idle
 
     def _follow_steps(self, m: Module, walk: KeyWalk, step, left, entry, waiting, own, seen, enter,
                       drained, quiet) -> None:

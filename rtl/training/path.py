@@ -142,14 +142,14 @@ class TrainingPath(wiring.Component):
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
-        self._beats = beats = config.vector_beats
-        ways = config.gradient_ways
+        beats, ways = config.vector_beats, config.gradient_ways
+        sums: dict = {"gradient_sums": config.gradient_sums, "units": 0}
         self._receiver = GradientReceiver(config, depth=config.gradient_beats)
         self._departure = TrainingDeparture(config)
         self._blocks = {
             "local_source": PassSource(),
             "local_reducer": GradientReducer(
-                config.local_gradient_keys, ways, beats=beats, split=True, units=0),
+                config.local_gradient_keys, ways, beats=beats, split=True, **sums),
             "gradient_sender": GradientSender(config),
             "partial_receiver": PartialReceiver(config),
             "returned_receiver": PartialReceiver(config, "host"),
@@ -157,7 +157,7 @@ class TrainingPath(wiring.Component):
             "global_source": PassSource(),
             "global_reducer": GradientReducer(
                 config.global_gradient_keys, ways, beats=beats, split=False, style="uram",
-                units=0),
+                **sums),
             "row_updater": RowUpdater(config),
             "step_barrier": StepBarrier(config.nodes),
         }
@@ -194,6 +194,9 @@ class TrainingPath(wiring.Component):
                "waits": Out(1)} if config.link else {})
           | (_bag_ports() if config.owner_bags else {}))
         self._linked, self._bags = config.link, config.owner_bags > 0
+        # Sums in float32 need no conversion.
+        self._bank = (RounderBank(sum_meta_layout(beats)) if config.gradient_sums == "exact"
+                      else None)
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -201,12 +204,14 @@ class TrainingPath(wiring.Component):
             SimpleNamespace(**self._blocks), self._receiver, self._departure)
         # Partials of this node and of other nodes, as one stream to their sums.
         partial_arbiter = Arbiter(GradientBeat, 2)
-        bank = RounderBank(sum_meta_layout(self._beats))
         parts = {**self._blocks, "receiver": receiver, "departure": departure,
-                 "partial_arbiter": partial_arbiter, "rounder_bank": bank}
+                 "partial_arbiter": partial_arbiter}
+        if self._bank is not None:
+            parts["rounder_bank"] = self._bank
         for name, block in parts.items():
             m.submodules[name] = block
-        bank.join(m, (blocks.local_reducer, blocks.global_reducer))
+        if self._bank is not None:
+            self._bank.join(m, (blocks.local_reducer, blocks.global_reducer))
 
         # Requester: gradients of the host, summed by key, to the owners.
         wiring.connect(m, wiring.flipped(self.gradients), receiver.i)

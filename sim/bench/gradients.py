@@ -1,4 +1,5 @@
-"""Rows of gradient reduction: beats per cycle of both reducers, for several key distributions."""
+"""Rows of gradient reduction: beats per cycle of both reducers, for several key distributions, and
+their resources, with exact sums and with sums in float32."""
 
 import inspect
 from collections.abc import Callable
@@ -8,10 +9,14 @@ from functools import lru_cache
 import numpy as np
 from amaranth.hdl import Module
 
+from gen.netlist.fit import SLR
+from gen.netlist.report import report_resources
+from gen.verilog.convert import to_verilog
+from host.dlrm.bounds import sum_bounds
 from host.dlrm.exact_keys import sums_by_key
 from host.samples import Samples
 from host.wire.layouts import field_bits, pack, unpack
-from rtl.config import LANES, NicConfig, preset
+from rtl.config import GRADIENT_SUMS, LANES, NicConfig, preset
 from rtl.formats import ROW_BITS
 from rtl.gradient import (
     Flushed,
@@ -31,33 +36,38 @@ __all__ = ["LEVELS", "gradient_jobs", "gradient_rate", "on_one_key"]
 LEVELS = ("global", "local")
 """The two reducers: the owner's rounds, the requester's sends sums as lists of terms."""
 
-_CONFIG = preset("kaggle")
+_CONFIGS = {sums: preset("kaggle").with_fields(gradient_sums=sums) for sums in GRADIENT_SUMS}
+_MOST_LUTS = {"exact": 12.0, "float32": 6.0}
+"""Limits of the LUTs of both reducers, in per cent of an SLR."""
 _TARGET = 0.9
 _QUANTUM = 64
 
 
 class Reducers(SideBySide):
-    """Both reducers of a NIC and what rounds their sums, vectors of one beat."""
+    """Both reducers of a NIC and, with exact sums, what rounds them; vectors of one beat."""
 
     def __init__(self, config: NicConfig, lanes: int = LANES):
-        sizes = {"lanes": lanes, "units": 0}
+        exact = config.gradient_sums == "exact"
+        sizes = {"lanes": lanes, "units": 0, "gradient_sums": config.gradient_sums}
         super().__init__({
             "global": GradientReducer(config.global_gradient_keys, config.gradient_ways,
                                       split=False, style="uram", **sizes),
             "local": GradientReducer(config.local_gradient_keys, config.gradient_ways, split=True,
                                      **sizes)}, ("sums", "terms", "quiet"))
-        self._bank = RounderBank(sum_meta_layout(1), lanes=lanes)
+        self._bank = RounderBank(sum_meta_layout(1), lanes=lanes) if exact else None
 
     def elaborate(self, platform) -> Module:
         m = super().elaborate(platform)
-        m.submodules.bank = self._bank
-        self._bank.join(m, (self.blocks["local"], self.blocks["global"]))
+        if self._bank is not None:
+            m.submodules.bank = self._bank
+            self._bank.join(m, (self.blocks["local"], self.blocks["global"]))
         return m
 
 
 @lru_cache(maxsize=1)
 def _model(config: NicConfig, lanes: int, engine: str) -> Model:
-    return load(Reducers(config, lanes), f"reducers_{config.name}_{lanes}", engine,
+    return load(Reducers(config, lanes),
+                f"reducers_{config.name}_{config.gradient_sums}_{lanes}", engine,
                 recipe=f"reducers {lanes} {config!r}\n{inspect.getsource(Reducers)}")
 
 
@@ -99,11 +109,15 @@ def gradient_rate(config: NicConfig, level: str, samples: Samples, *, lanes: int
         if running.cycle > limit:
             raise RuntimeError(f"{level} reduction of {len(keys)} beats did not end in "
                                f"{limit - start} cycles")
-    # Beats passed on and beats from lists, summed by key, must equal the rounded sums.
-    found = sums_by_key(*(np.concatenate(part) for part in zip(*given)))
-    for one, other in zip(found, sums_by_key(keys, values)):
-        if not np.array_equal(one, other):
-            raise RuntimeError(f"{level} reduction of {len(keys)} beats gave wrong sums")
+    # Beats passed on and beats from lists, summed by key, must equal the rounded sums, or be within
+    # the rounding of float32 sums.
+    found, sums = sums_by_key(*(np.concatenate(part) for part in zip(*given)))
+    right, (low, high) = sum_bounds(keys, values)
+    if config.gradient_sums == "exact":
+        right, low = sums_by_key(keys, values)
+        high = low
+    if not (np.array_equal(found, right) and (low <= sums).all() and (sums <= high).all()):
+        raise RuntimeError(f"{level} reduction of {len(keys)} beats gave wrong sums")
     answer = {name: int(unpack(Flushed, answers, name)[0]) for name in ("keys", "passed")}
     return Rate(f"{level} reduction", len(keys), int(cycles[0]) + 1 - start), answer
 
@@ -140,17 +154,17 @@ def _get(records: np.ndarray, offset: int, lanes: int) -> np.ndarray:
 
 
 def gradient_jobs() -> list[Job]:
-    """Return the jobs of both reducers."""
+    """Return the jobs of both reducers, and of their resources, for each kind of sums."""
     cases: list[tuple[str, Callable[[], Samples]]] = [
         ("power-law keys", trace),
         *((f"{share} % on one key", lambda share=share: on_one_key(trace(), share / 100))
           for share in (1, 50, 100))]
 
-    def job(level: str, what: str, keys: Callable[[], Samples]) -> Job:
-        name = f"gradient reduction, {level}, {what}"
+    def job(sums: str, level: str, what: str, keys: Callable[[], Samples]) -> Job:
+        name = f"gradient reduction, {_label(level, sums)}, {what}"
 
         def rows(progress: Progress) -> list[Row]:
-            rate, answer = gradient_rate(_CONFIG, level, keys())
+            rate, answer = gradient_rate(_CONFIGS[sums], level, keys())
             return [Row(
                 name, rate.per_cycle, "beats/cycle", _TARGET,
                 note=f"the trace as one step, its reading out too; {rate.items:,} beats in "
@@ -158,4 +172,23 @@ def gradient_jobs() -> list[Job]:
                      f"{answer['passed']:,} beats passed on")]
         return Job("gradients", name, rows)
 
-    return [job(level, *case) for level in LEVELS for case in cases]
+    return [*(job(sums, level, *case) for sums in GRADIENT_SUMS for level in LEVELS
+              for case in cases),
+            *map(_luts, GRADIENT_SUMS)]
+
+
+def _label(level: str, sums: str) -> str:
+    return level if sums == "exact" else f"{level} in {sums}"
+
+
+def _luts(sums: str) -> Job:
+    """Return the job of the LUTs of both reducers."""
+    name = f"gradient reduction, {_label('both', sums)}, LUT"
+
+    def rows(progress: Progress) -> list[Row]:
+        used = report_resources(to_verilog(Reducers(_CONFIGS[sums]), f"reducers_{sums}"),
+                                progress)["total"]
+        return [Row(name, 100 * used["lut"] / SLR["lut"], "% of one SLR", _MOST_LUTS[sums], "<=",
+                    note=f"{used['lut']:,} of {SLR['lut']:,}; {used['bram36']:,.0f} BRAM36, "
+                         f"{used['uram']} URAM, {used['dsp']} DSP, depth {used['depth']}")]
+    return Job("gradients", name, rows)

@@ -16,7 +16,7 @@ SECTIONS: dict[str, str] = {
     "bags": "bags that pool at their owners, in lookups per cycle",
     "unique": "duplicate keys in a requester's step, in slots per cycle",
     "delivery": "indices to the host, vectors read from GPU memory, in items per cycle",
-    "gradients": "gradient reduction, local and global, in beats per cycle",
+    "gradients": "gradient reduction, local and global, in beats per cycle, and its LUTs",
     "interaction": "dot interaction, in cycles per sample",
     "latency": "pipeline latency of each block, in cycles",
     "nic": "throughput of whole NICs in a cluster, and the bottleneck",

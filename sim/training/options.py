@@ -172,11 +172,12 @@ class TrainOptions:
         """Output files by option name."""
         return self.run.outputs.files | {"checkpoint": self.record.checkpoint}
 
-    def checkpoint_identity(self, partials: str,
+    def checkpoint_identity(self, partials: str, gradient_sums: str,
                             in_order: Sequence[int] = (),
                             pooled: Sequence[int] = ()) -> Mapping[str, object]:
         """Return the settings that a training must share with the checkpoint that it resumes.
 
+        gradient_sums: field of the NICs' configuration.
         in_order: numbers of the tables whose gradients are summed in the order of the mini-batch.
         pooled: numbers of the tables that pool at their owner, whose repeats NICs can find.
         The number of nodes matters only if their partial sums are rounded, or the gradients of
@@ -194,5 +195,6 @@ class TrainOptions:
                 "gradient_partials": partials,
                 "nodes": asked.nodes if partials == "rounded" or repeats else None,
                 # None, as in a checkpoint without these values.
+                "gradient_sums": None if gradient_sums == "exact" else gradient_sums,
                 "in_order": list(in_order) or None, "repeats": repeats,
                 "wires": None if set(wires) == {"float32"} else list(wires)}

@@ -76,6 +76,9 @@ class Training:
         workload, simulation = options.run.workload, options.run.simulation
         optimizer = options.learning.rule
         self.config, self.runtime = _settings(workload)
+        if options.method.reference and self.config.gradient_sums != "exact":
+            raise ValueError(f"gradient_sums must be exact with reference, which sums exactly, not "
+                             f"{self.config.gradient_sums!r}")
         source = SampleSource.of(workload)
         self.runtime, self.model = self.runtime.with_model(source.model)
         if workload.repeats != REPEATS[0] or self.model.weighted_tables:
@@ -95,8 +98,8 @@ class Training:
         self._checkpoints = Checkpoints(
             options.record.checkpoint, self.dense, optimizer,
             options.checkpoint_identity(
-                self.runtime.partials, self.in_order, [] if self.plan is None else
-                np.flatnonzero(self.plan.owner_pooled).tolist()))
+                self.runtime.partials, self.config.gradient_sums, self.in_order,
+                [] if self.plan is None else np.flatnonzero(self.plan.owner_pooled).tolist()))
         rows = RowStore(self.model, workload.seed)
         self.first_step = self._checkpoints.load(rows)
         self.similarity = SimilarityTally(workload)

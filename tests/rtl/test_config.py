@@ -53,6 +53,13 @@ def test_the_policy_is_one_of_those_there_are(value):
         preset("tiny").with_fields(policy=value)
 
 
+@pytest.mark.parametrize("value", ["rounded", "", 32, None])
+def test_sums_of_gradients_are_exact_or_float32(value):
+    assert all(config.gradient_sums == "exact" for config in PRESETS.values())
+    with pytest.raises(ValueError, match=f"^gradient_sums must be .* float32, not {value!r}$"):
+        preset("tiny").with_fields(gradient_sums=value)
+
+
 def test_a_preset_takes_a_vector_a_cycle():
     # The pairs of a slice take no longer than its vectors, except in preset tiny.
     for name, config in PRESETS.items():

@@ -17,6 +17,7 @@ from rtl.dedupe.table import DedupeTable
 from rtl.delivery.indices import IndexPackager
 from rtl.delivery.share import ShareDelivery
 from rtl.delivery.unique import UniqueFinder
+from rtl.float.accumulator import FloatAccumulator
 from rtl.gradient.optimizer import RowOptimizer
 from rtl.gradient.partial_receiver import PartialReceiver
 from rtl.gradient.reducer import GradientReducer
@@ -96,6 +97,10 @@ MUTANTS = [
            "training/test_passes.py::test_what_is_lost_on_its_way_back_is_not_waited_for"),
     Mutant(PassSource, "self.lost.step == step", "self.lost.step[:10] == step[:10]",
            "training/test_passes.py::test_what_is_lost_on_its_way_back_is_not_waited_for"),
+    Mutant(FloatAccumulator, "operation.first & ~operation.take", "operation.first",
+           "float/test_accumulator.py::test_sums_of_few_terms"),
+    Mutant(FloatAccumulator, "(quiet | (operation.take == taking))", "1",
+           "float/test_accumulator.py::test_each_term_is_added_once[same]"),
     Mutant(GradientReducer, "front.beat.step == step",
            "front.beat.step[:10] == step[:10]",
            "gradient/test_reducer.py::test_steps_are_compared_in_all_their_bits"),

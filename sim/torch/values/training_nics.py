@@ -46,10 +46,12 @@ class _Gradients(NamedTuple):
 
 def _nic_to_build(config: NicConfig, model: Model, runtime: Runtime,
                   workload: Workload) -> NicConfig:
-    for name, unused in (("remote_cache", False), ("gradient_partials", "exact")):
-        if getattr(runtime, name) != unused:
-            raise ValueError(f"{name} must be {str(unused).lower()} with optimizer_on nic, not "
-                             f"{str(getattr(runtime, name)).lower()}")
+    for name, owner, needed in (("remote_cache", runtime, False),
+                                ("gradient_partials", runtime, "exact"),
+                                ("gradient_sums", config, "exact")):
+        if getattr(owner, name) != needed:
+            raise ValueError(f"{name} must be {str(needed).lower()} with optimizer_on nic, not "
+                             f"{str(getattr(owner, name)).lower()}")
     return training_config(config, model, runtime, workload)
 
 

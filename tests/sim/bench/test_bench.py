@@ -284,14 +284,16 @@ def test_pooling_keeps_a_beat_a_cycle():
 def test_gradients_keep_a_beat_a_cycle():
     """The measurement itself checks the sums."""
     samples = trace(12)
-    for level, keys in (("global", 64), ("local", 32)):
-        rate, answer = gradient_rate(TINY, level, samples, lanes=1, engine="pysim")
+    for level, keys, sums in (("global", 64, "exact"), ("local", 32, "exact"),
+                              ("global", 64, "float32"), ("local", 32, "float32")):
+        rate, answer = gradient_rate(TINY.with_fields(gradient_sums=sums), level, samples, lanes=1,
+                                     engine="pysim")
         assert rate.items == 12 * 26 and answer["keys"] == keys and answer["passed"] > 80
         # The sums and the sets are read out, and the flush waits for the end of a quantum.
         assert rate.items <= rate.cycles <= rate.items + 4 * keys + 28 + 64
     hot = on_one_key(trace(200), 0.5)
     assert 0.45 < ((hot.tables == 0) & (hot.rows == 0)).mean() < 0.55
-    assert len(gradient_jobs()) == 8
+    assert len(gradient_jobs()) == 18
 
 
 @pytest.mark.parametrize("name, n, dimension, cycles", [

@@ -160,6 +160,7 @@ def test_rows_and_states_come_from_the_rtl(monkeypatch):
     ("remote_cache=true", "remote_cache must be false with optimizer_on nic, not true"),
     ("gradient_partials=rounded", "gradient_partials must be exact with optimizer_on nic, not "
                                   "rounded"),
+    ("gradient_sums=float32", "gradient_sums must be exact with optimizer_on nic, not float32"),
     ("training=false", "training must be true where NICs train, not false")])
 def test_settings_with_which_nics_do_not_train(setting, said):
     bag = torch.nn.EmbeddingBag(20, 16, mode="sum")

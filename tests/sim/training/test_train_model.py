@@ -223,6 +223,9 @@ def test_a_fifo_is_no_checkpoint(path, tmp_path):
     (("--interval", "0"), "interval must be at least 1, not 0"),
     (("--fidelity", "paper"), "fidelity must be one of rtl, not 'paper'"),
     (("--set", "gradient_partials=some"), "gradient_partials must be exact or rounded, not 'some'"),
+    (("--set", "gradient_sums=float64"), "gradient_sums must be exact or float32, not 'float64'"),
+    (("--set", "gradient_sums=float32"), "gradient_sums must be exact with reference, which sums "
+     "exactly, not 'float32'"),
     (("--set", "remote_cache=true"), "remote_cache must be false in training"),
     (("--set", "interaction=true"), "interaction must be false in training"),
     (("--faults", "silent-gpu=1us:1us"), "faults must be left out with --reference"),
