@@ -12,7 +12,8 @@ import numpy as np
 from host.model.shape import Model
 from host.samples import Samples
 
-__all__ = ["are_slices", "columns_of", "sliced", "table_label", "with_columns"]
+__all__ = ["are_slices", "columns_of", "columns_text", "sliced", "table_label", "with_columns",
+           "without_columns"]
 
 
 def with_columns(model: Model, widths: Mapping[int, int], beat: int) -> Model:
@@ -44,6 +45,20 @@ def with_columns(model: Model, widths: Mapping[int, int], beat: int) -> Model:
         widths.get(table, model.table_dimensions[table]) for table, _ in slices))
 
 
+def without_columns(model: Model) -> Model:
+    """Return the model of the original tables of ``model``, which has all of their slices."""
+    if not model.slices:
+        return model
+    first = [number for number, (_, column) in enumerate(model.slices) if column == 0]
+    own = {field: tuple(of[number] for number in first) if (of := getattr(model, field)) else ()
+           for field in ("rows", "bags", "poolings")}
+    own |= {field: tuple(table for table, number in enumerate(first)
+                         if number in getattr(model, field))
+            for field in ("request_tables", "weighted_tables")}
+    return replace(model, slices=(), **own, dimensions=tuple(
+        np.bincount(model.originals, model.table_dimensions).astype(int).tolist()))
+
+
 def sliced(samples: Samples, model: Model) -> Samples:
     """Return the ``samples`` of the original tables with a bag for each slice of ``model``."""
     return samples.with_tables(np.array(model.originals)) if model.slices else samples
@@ -60,6 +75,13 @@ def columns_of(model: Model, table: int) -> tuple[int, int] | None:
         return None
     first = model.slices[table][1]
     return first, first + model.table_dimensions[table] - 1
+
+
+def columns_text(model: Model) -> str | None:
+    """Return the tables with slices, and their widths, as ``TABLE:WIDTH,...``; None without any."""
+    found = {model.originals[number]: model.table_dimensions[number]
+             for number in np.flatnonzero(are_slices(model)).tolist()}
+    return ",".join(f"{table}:{width}" for table, width in found.items()) or None
 
 
 def table_label(model: Model, table: int) -> str:

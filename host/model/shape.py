@@ -231,8 +231,13 @@ class Model:
         """
         if self.interaction == "cat":
             return self.dimension + sum(self.table_dimensions)
-        vectors = sum(self.table_dimensions) // self.dimension + 1
+        vectors = self.dot_vectors
         return self.dimension + vectors * (vectors + (1 if self.interaction_itself else -1)) // 2
+
+    @property
+    def dot_vectors(self) -> int:
+        """Vectors whose pairs have dots; column slices of a table are a vector."""
+        return len(set(self.originals)) + 1
 
     @property
     def bottom_layers(self) -> tuple[tuple[int, int], ...]:

@@ -11,7 +11,7 @@ from host.data.contents import check_contents, states
 from host.data.datasets import EXACT, default_model, known_format, open_samples
 from host.data.generator import generate
 from host.data.kept import KeptSamples
-from host.model import MODELS, Model, load_model, sliced, table_names
+from host.model import MODELS, Model, load_model, sliced, table_names, without_columns
 from host.placement.shard import ShardPlan
 from host.samples import Samples, first_samples, rechunk
 from rtl.config import NicConfig
@@ -34,13 +34,12 @@ class SampleSource:
     :mod:`host.data.kept`. A pass after the last opens the input again.
 
     Members: ``workload``; ``model``, of the samples; ``kind``, format of the files, None for the
-    generator; ``whole``, the model without column slices, None for ``model``.
+    generator.
     """
 
     workload: Workload
     model: Model
     kind: str | None = None
-    whole: Model | None = None
 
     @classmethod
     def of(cls, workload: Workload) -> "SampleSource":
@@ -48,8 +47,7 @@ class SampleSource:
         whole, kind = _found(workload)
         names = () if workload.columns is None or workload.model is None else (
             table_names(workload.model))
-        return cls(workload, with_slices(whole, workload.columns, workload.wire, names), kind,
-                   whole)
+        return cls(workload, with_slices(whole, workload.columns, workload.wire, names), kind)
 
     def with_model(self, model: Model) -> "SampleSource":
         """Return this source for another ``model``."""
@@ -62,7 +60,7 @@ class SampleSource:
     @cached_property
     def _opened(self) -> KeptSamples:
         workload = self.workload
-        model = self.whole or self.model
+        model = without_columns(self.model)
         _ = self._states  # of the files before they are opened
         return KeptSamples(
             generate(model, workload.samples or GENERATED, workload.seed)
@@ -129,7 +127,7 @@ class SampleSource:
         They are counted as for :attr:`lookups`.
         """
         size = self.workload.mini_batch
-        return rechunk(first_samples(self.chunks(again=True), max(MEASURED, size)), size)
+        yield from rechunk(first_samples(self.chunks(again=True), max(MEASURED, size)), size)
 
 
 def _found(workload: Workload) -> tuple[Model, str | None]:

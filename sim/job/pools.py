@@ -57,7 +57,8 @@ def with_pools(plan: ShardPlan, model: Model, workload: Workload, config: NicCon
     """
     longest = _longest(model, workload)
     pooled, notes = _pooled(plan, model, workload, config, runtime, measured, gradients, longest)
-    check_slices(pooled, model, pool_obstacles(plan, config, longest))
+    if workload.owner_tables is None:
+        check_slices(pooled, model, pool_obstacles(plan, config, longest))
     return pooled, notes
 
 

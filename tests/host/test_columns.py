@@ -9,7 +9,16 @@ from host.data.generator import generate
 from host.dlrm.dlrm import Dlrm
 from host.dlrm.formats import in_lanes
 from host.dlrm.rows import row_values
-from host.model import Model, are_slices, columns_of, sliced, table_label, with_columns
+from host.model import (
+    Model,
+    are_slices,
+    columns_of,
+    columns_text,
+    sliced,
+    table_label,
+    with_columns,
+    without_columns,
+)
 from host.samples import Samples
 
 WHOLE = Model((900, 50, 700), 96, 3, (8, 96), (5, 1), "whole", ((0, 3), (1, 9), (0, 2)),
@@ -36,7 +45,9 @@ def test_slices_replace_their_table():
     assert are_slices(SLICES).tolist() == [True] * 3 + [False] + [True] * 4
     assert not are_slices(WHOLE).any()
     assert [columns_of(SLICES, table) for table in (1, 3)] == [(32, 63), None]
+    assert columns_text(SLICES) == "0:32,2:16" and columns_text(WHOLE) is None
     assert [table_label(SLICES, table) for table in (3, 5)] == ["1", "2, columns 16 to 31"]
+    assert without_columns(SLICES) == WHOLE == without_columns(WHOLE)
     part = SLICES.with_tables([1, 3, 7], "part")
     assert part.slices == ((0, 32), (1, 0), (2, 48)) and part.dimensions == (32, 10, 16)
 
@@ -50,6 +61,7 @@ def test_dots_are_of_the_joined_slices():
     dots = replace(WHOLE, dimensions=(), interaction="dot")
     parts = with_columns(dots, {1: 48}, 16)
     assert parts.interaction_width == dots.interaction_width == 96 + 4 * 3 // 2
+    assert parts.dot_vectors == 4 and without_columns(parts) == dots
     assert in_lanes(parts, "float16").dimensions == (48, 24, 24, 48)
 
 

@@ -292,7 +292,7 @@ def test_a_comparison_lists_the_tables():
     assert rows["bl-tuned"]["tables"] is rows["bl-tuned"]["busiest"] is None
     assert {table["pool"] for table in rows["fs"]["tables"]} == {"owner"}
     assert set(rows["fs"]["tables"][0]) == {
-        "table", "pool", "foreign_bags", "foreign_keys", "distinct_foreign_rows",
+        "table", "columns", "pool", "foreign_bags", "foreign_keys", "distinct_foreign_rows",
         "requester_bytes", "owner_bytes"}
     assert rows["fs"]["busiest"]["bytes"] > 0
     assert "8 of 8 tables pool at the owner" in rows["fs"]["options"]
