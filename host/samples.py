@@ -145,6 +145,19 @@ class Samples:
         return Samples(self.dense, self.labels, np.ascontiguousarray(self.bag_lengths[:, kept]),
                        self.tables[keys], self.rows[keys], _of(self.weights, keys))
 
+    def with_tables(self, sources: np.ndarray) -> "Samples":
+        """Return the samples with the bags of table ``sources[i]`` in table ``i``.
+
+        sources: int64 ``[tables]``; a table may occur more than once.
+        """
+        lengths = self.bag_lengths[:, sources]
+        starts = self.bag_offsets[:-1].reshape(self.bag_lengths.shape)[:, sources]
+        keys = segment_indices(starts.reshape(-1), lengths.reshape(-1))
+        tables = np.repeat(np.tile(np.arange(len(sources), dtype=np.int32), len(self)),
+                           lengths.reshape(-1))
+        return Samples(self.dense, self.labels, lengths, tables, self.rows[keys],
+                       _of(self.weights, keys))
+
     def of_bags(self, kept: np.ndarray) -> "Samples":
         """Return the samples with other bags empty.
 

@@ -110,7 +110,7 @@ def interaction(samples: int, model: Model, level: int = 0) -> tuple[Operation, 
     """
     if model.interaction == "cat":
         return (concat(samples * model.interaction_width),)
-    vectors = model.tables + 1
+    vectors = model.dot_vectors
     joined = concat(samples * vectors * model.dimension)
     pairs = model.interaction_width - model.dimension
     if level >= 2:
@@ -130,7 +130,7 @@ def interaction_backward(samples: int, model: Model, level: int = 0) -> tuple[Op
     writes do more work. For ``cat``, and at the end of ``dot``, the gradients are views. From level
     2 on, a single kernel reads vectors and gradients and writes the gradients of the vectors.
     """
-    vectors = model.tables + 1
+    vectors = model.dot_vectors
     if model.interaction == "cat":
         return ()
     pairs, square = model.interaction_width - model.dimension, samples * vectors * vectors

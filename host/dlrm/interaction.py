@@ -76,13 +76,15 @@ def interaction(model: Model, dense: np.ndarray, pooled: np.ndarray) -> np.ndarr
 
 
 def without_padding(model: Model, pooled: np.ndarray) -> np.ndarray:
-    """Return ``pooled [n, tables, width]`` without the padding of narrower vectors: ``[n, tables,
-    dimension]``, or ``[n, values]`` for tables of different dimensions."""
-    if not model.padding:
-        return pooled
-    values = pooled.reshape(len(pooled), model.tables * model.width)[:, unpadded(model)]
-    return values if model.dimensions else values.reshape(len(pooled), model.tables,
-                                                          model.dimension)
+    """Return ``pooled [n, tables, width]`` without the padding of narrower vectors, and with column
+    slices joined: ``[n, tables, dimension]``, or ``[n, values]`` for tables of different
+    dimensions."""
+    values = pooled.reshape(len(pooled), model.tables * model.width)
+    if model.padding:
+        values = values[:, unpadded(model)]
+    if model.dimensions and model.interaction == "cat":
+        return values
+    return values.reshape(len(pooled), -1, model.dimension)
 
 
 @dataclass(frozen=True)

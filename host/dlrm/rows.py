@@ -22,6 +22,7 @@ class RowConstants(NamedTuple):
     sizes, seeds, scales: rows, seed and scale of each table.
     steps: increments of a row's hash, one per pair of elements.
     lengths: values of a row of each table.
+    pairs: pairs of elements before the first value of each table, 0 for a whole table.
     """
 
     sizes: np.ndarray
@@ -29,26 +30,32 @@ class RowConstants(NamedTuple):
     scales: np.ndarray
     steps: np.ndarray
     lengths: np.ndarray
+    pairs: np.ndarray
 
 
 @lru_cache(maxsize=16)
-def row_constants(rows: tuple[int, ...], dimensions: tuple[int, ...], seed: int) -> RowConstants:
-    """Return the constants of tables of ``rows`` rows of ``dimensions`` values; read-only."""
+def row_constants(rows: tuple[int, ...], dimensions: tuple[int, ...], seed: int,
+                  slices: tuple[tuple[int, int], ...] = ()) -> RowConstants:
+    """Return the constants of tables of ``rows`` rows of ``dimensions`` values; read-only.
+
+    slices: of a model with column slices, which begin at even columns.
+    """
     sizes = np.array(rows, np.int64)
+    tables, first = zip(*slices) if slices else (range(len(rows)), (0,) * len(rows))
+    most = max(first) + max(dimensions)
     return RowConstants(
         sizes,
-        np.array([mix64_int(seed, 0x726F77, table) for table in range(len(rows))], np.uint64),
+        np.array([mix64_int(seed, 0x726F77, table) for table in tables], np.uint64),
         np.sqrt(1.0 / sizes.astype(np.float64)) * 2.0 ** -24,
-        np.array([(i + 1) * GOLDEN & (1 << 64) - 1 for i in range(-(-max(dimensions) // 2))],
-                 np.uint64),
-        np.array(dimensions, np.int64))
+        np.array([(i + 1) * GOLDEN & (1 << 64) - 1 for i in range(-(-most // 2))], np.uint64),
+        np.array(dimensions, np.int64), np.array(first, np.int64) // 2)
 
 
 def row_values(model: Model, seed: int, tables: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the initial vectors of the keys ``(tables[i], rows[i])``: float32 ``[n, width]``.
 
     A vector of a narrower table is a prefix of the vector that a wider table would have, padded
-    with +0.
+    with +0. A vector of a column slice is a part of the vector of its original table.
 
     Uniform in ±√(1 / rows of the table), as DLRM initialises. Element ``d`` comes from 24 bits of
     ``mix64(mix64(row ^ seed of the table) + (d // 2 + 1) · golden)``: the upper 24 bits for an even
@@ -66,18 +73,21 @@ def row_values(model: Model, seed: int, tables: np.ndarray, rows: np.ndarray) ->
     if len(tables) and tables.view(np.uint64).max() >= model.tables:
         raise ValueError(f"tables must be between 0 and {model.tables - 1}, "
                          f"not {tables.min()} to {tables.max()}")
-    sizes, seeds, scales, steps, lengths = row_constants(model.rows, model.table_dimensions, seed)
+    sizes, seeds, scales, steps, lengths, pairs = row_constants(
+        model.rows, model.table_dimensions, seed, model.slices)
     wrong = rows.view(np.uint64) >= sizes[tables].view(np.uint64)
     if wrong.any():
         at = int(wrong.argmax())
         raise ValueError(f"rows of table {tables[at]} must be below {sizes[tables[at]]}, "
                          f"not {rows[at]}")
     vectors, most = np.zeros((len(rows), model.width), np.float32), int(lengths.max())
+    columns = np.arange(-(-most // 2))
     for start in range(0, len(rows), _BLOCK):
         part = slice(start, start + _BLOCK)
         base = mix64(rows[part].astype(np.uint64) ^ seeds[tables[part]])
-        hashes = mix64(base[:, None] + steps)
-        values = np.empty((len(base), 2 * len(steps)), np.float64)
+        hashes = mix64(base[:, None] + (
+            steps[pairs[tables[part], None] + columns] if model.slices else steps))
+        values = np.empty((len(base), 2 * len(columns)), np.float64)
         values[:, 0::2] = hashes >> np.uint64(40)
         values[:, 1::2] = (hashes >> np.uint64(16)) & np.uint64(0xFFFFFF)
         values *= 2.0

@@ -1,5 +1,14 @@
 """Models: the shape of a DLRM, and models by name."""
 
+from host.model.columns import (
+    are_slices,
+    columns_of,
+    columns_text,
+    sliced,
+    table_label,
+    with_columns,
+    without_columns,
+)
 from host.model.load import (
     AVAZU_ROWS,
     KAGGLE_ROWS,
@@ -14,5 +23,6 @@ from host.model.load import (
 from host.model.shape import INTERACTIONS, MOST_VALUES, POOLINGS, RULES, Model, padded
 
 __all__ = ["AVAZU_ROWS", "INTERACTIONS", "KAGGLE_ROWS", "MODELS", "MOST_VALUES", "POOLINGS",
-           "RULES", "TERABYTE_ROWS", "Model", "TableFile", "load_model", "model_files",
-           "model_names", "padded", "table_names"]
+           "RULES", "TERABYTE_ROWS", "Model", "TableFile", "are_slices", "columns_of",
+           "columns_text", "load_model", "model_files", "model_names", "padded", "sliced",
+           "table_label", "table_names", "with_columns", "without_columns"]

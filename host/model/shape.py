@@ -67,6 +67,8 @@ class Model:
     host_means: whether hosts divide the sums of means although all tables have the same
         ``pooling``.
     mini_batches: samples of the global mini-batches for which the workload is evaluated.
+    slices: original table and first column of each table, if tables are column slices, see
+        :func:`host.model.columns.with_columns`; empty means that all tables are whole.
 
     Raises
     ------
@@ -92,6 +94,7 @@ class Model:
     poolings: tuple[str, ...] = ()
     weighted_tables: tuple[int, ...] = ()
     host_means: bool = False
+    slices: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -147,7 +150,7 @@ class Model:
                                  f"not {getattr(self, field)!r}")
         for index, dimension in enumerate(self.dimensions):
             check_range(f"dimensions[{index}]", dimension, 1, MOST_VALUES)
-            if dimension != self.dimension and self.interaction == "dot":
+            if dimension != self.dimension and self.interaction == "dot" and not self.slices:
                 raise ValueError(f"dimensions[{index}] must be that of the model, "
                                  f"{self.dimension}, for the interaction dot, not {dimension}: "
                                  f"use the interaction cat")
@@ -163,6 +166,11 @@ class Model:
     def tables(self) -> int:
         """Number of embedding tables."""
         return len(self.rows)
+
+    @property
+    def originals(self) -> tuple[int, ...]:
+        """Number of the original table of each table, which differs with column slices."""
+        return tuple(table for table, _ in self.slices) or tuple(range(self.tables))
 
     @property
     def table_dimensions(self) -> tuple[int, ...]:
@@ -221,10 +229,15 @@ class Model:
 
         With ``dot``: the dense vector and a dot product per pair. With ``cat``: all vectors.
         """
-        vectors = self.tables + 1
         if self.interaction == "cat":
             return self.dimension + sum(self.table_dimensions)
+        vectors = self.dot_vectors
         return self.dimension + vectors * (vectors + (1 if self.interaction_itself else -1)) // 2
+
+    @property
+    def dot_vectors(self) -> int:
+        """Vectors whose pairs have dots; column slices of a table are a vector."""
+        return len(set(self.originals)) + 1
 
     @property
     def bottom_layers(self) -> tuple[tuple[int, int], ...]:
@@ -250,7 +263,7 @@ class Model:
     def with_tables(self, kept: Sequence[int], name: str) -> "Model":
         """Return this model with the tables of the numbers ``kept``, ascending, and a name."""
         own = {field: tuple(of[table] for table in kept) if (of := getattr(self, field)) else ()
-               for field in ("rows", "bags", "dimensions", "poolings")}
+               for field in ("rows", "bags", "dimensions", "poolings", "slices")}
         own |= {field: tuple(kept.index(table) for table in getattr(self, field) if table in kept)
                 for field in ("request_tables", "weighted_tables")}
         return replace(self, name=name, **own)

@@ -62,6 +62,7 @@ class NicTimes:
     pooled_rows, pooled_bags: rows that these kernels read, and their bags.
     own_rows, own_bags: rows and bags of the busiest node's own samples in tables that pool at this
         node. NICs do not see them: the GPU pools them.
+    pooled_values, own_values: values of these rows; 0 if all rows have the width of the NICs.
     own_weights, pooled_weights: weights of own rows, and of rows of other nodes' bags, at the node
         with the most.
     sent_bytes: bytes that a NIC sends to other nodes, mean over nodes.
@@ -88,6 +89,8 @@ class NicTimes:
     own_bags: float = 0.0
     own_weights: float = 0.0
     pooled_weights: float = 0.0
+    pooled_values: float = 0.0
+    own_values: float = 0.0
     sent_bytes: float = 0.0
     delivered_bytes: float = 0.0
     update_us: float = 0.0

@@ -3,10 +3,12 @@
 NIC times contain the NIC's own PCIe link; here the GPU's link is charged as well."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import ceil
 
 from host.devices.cost import Cost
 from host.devices.embedding_work import gather
+from host.devices.operation import Operation
 from host.systems.charge import charge
 from host.systems.devices import Devices
 from host.systems.nic_times import NicTimes, OwnerUpdates
@@ -60,7 +62,7 @@ class NicUse:
         if nic.pooled_launches:  # from the first bags on, while requesters still send bags
             beside.append(self._step.add("bags of other nodes", "overhead", *self._kernels(
                 sum(phases.values()), nic.pooled_launches, nic.pooled_rows, nic.pooled_bags,
-                nic.pooled_weights),
+                nic.pooled_weights, nic.pooled_values),
                 after=after))
         for phase, us in phases.items():
             if phase == "embedding_lookup":
@@ -140,13 +142,14 @@ class NicUse:
         return self._kernels(us, kernels, rows, rows)
 
     def _kernels(self, us: float, kernels: float, rows: float, bags: float,
-                 weights: float = 0.0) -> tuple[float, *tuple[Part, ...]]:
-        """Return the time in which ``kernels`` that pool ``rows`` to ``bags``, with ``weights``,
-        use the GPU, at most ``us``, and the shares that they occupy."""
-        each = self._d.gpu.kernels(gather(*(max(1, round(count / kernels))
-                                            for count in (rows, bags)), self._w.model.width,
-                                          weights=round(weights / kernels),
-                                          written=value_bits(self._w, self._wire)))
+                 weights: float = 0.0, values: float = 0.0) -> tuple[float, *tuple[Part, ...]]:
+        """Return the time in which ``kernels`` that pool ``rows`` of ``values`` to ``bags``, with
+        ``weights``, use the GPU, at most ``us``, and the shares that they occupy."""
+        width = self._w.model.width
+        each = self._d.gpu.kernels(_pooling(
+            *(max(1, round(count / kernels)) for count in (rows, bags)), width,
+            round(values / rows) if values else width, weights=round(weights / kernels),
+            written=value_bits(self._w, self._wire)))
         total = kernels * each.us
         held = min(us, total)
         return held, Part("gpu", min(1.0, total * each.share / held)), Part(
@@ -191,9 +194,20 @@ def own_bags(nic: NicTimes, w: Workload, rows: int = 0, bags: int = 0,
     """
     if not nic.own_bags:
         return []
-    return [("own bags", "embedding_lookup", [gather(
-        ceil(nic.own_rows) + rows, ceil(nic.own_bags) + bags, w.model.width, fused=True,
+    width = w.model.width
+    values = (nic.own_values or width * nic.own_rows) + width * rows
+    return [("own bags", "embedding_lookup", [_pooling(
+        ceil(nic.own_rows) + rows, ceil(nic.own_bags) + bags, width,
+        round(values / (nic.own_rows + rows)), fused=True,
         weights=ceil(nic.own_weights) + weights)])]
+
+
+def _pooling(rows: int, bags: int, width: int, mean: int, written: int = 32,
+             **more: int) -> Operation:
+    """Return the gather of ``rows`` with ``mean`` values to ``bags``, vectors of ``width`` values.
+    """
+    found = gather(rows, bags, mean, written=written, **more)
+    return replace(found, streamed_bytes=found.streamed_bytes + written * (width - mean) * bags // 8)
 
 
 def link_us(d: Devices, w: Workload, vectors) -> float:

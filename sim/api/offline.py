@@ -93,8 +93,8 @@ def plan(options: PlanOptions, **watch: Any) -> dict:
                          "pool")
     workload = Workload.of(settings=options.set, **members(
         options, "cluster", "config", "model", "nodes", "samples", "mini_batch", "in_flight",
-        "warmup", "data", "format", "index", "placement", "pool", "own_bags", "wire", "network",
-        "gpu", "pcie", "seed"))
+        "warmup", "data", "format", "index", "placement", "pool", "own_bags", "wire", "columns",
+        "network", "gpu", "pcie", "seed"))
     result = planned(workload, optimizer=options.optimizer, hit_rate=options.hit_rate, **watch)
     write_json(result, outputs.json)
     if outputs.picture:

@@ -31,8 +31,12 @@ def request_of(options: CompareOptions) -> tuple[Request, Model]:
         raise ValueError(f"nodes must be at least 2 where a node has 1 GPU, not {nodes!r}")
     data = () if options.data is None else tuple(map(str, input_files(options.data)))
     form = format_of(options)
-    model = SampleSource.of(Workload.of(model=options.model, data=data or None, format=form)).model
-    named = options.model if options.model in DATASETS else replace(
+    if options.columns is not None and options.training:
+        raise ValueError(f"columns must be left out in training, not {options.columns!r}: NICs do "
+                         f"not train slices")
+    model = SampleSource.of(Workload.of(model=options.model, data=data or None, format=form,
+                                        columns=options.columns, wire=options.wire)).model
+    named = model if model.slices else options.model if options.model in DATASETS else replace(
         load_model(options.model), rows=model.rows, bags=model.bags, dense=model.dense)
     request = Request(named, cluster, nodes, options.mini_batch, data, form, options.placement,
                       options.training, tuple(map(str.lower, options.system)), options.measured,

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from host.dlrm.formats import in_lanes
-from host.model import Model
+from host.model import Model, padded
 from host.once import once
 from host.systems import Delivery, EnTuning, delivery_of
 from host.systems.nic_times import NicTimes
@@ -53,12 +53,14 @@ def least_times(model: Model, tuning: EnTuning, of: Delivery, samples: int,
     samples: samples of a share. link_us: microseconds of the busiest network link, see
     :func:`link_bounds`.
     """
+    narrowest = padded(min(model.table_dimensions))
     model = in_lanes(model, tuning.wire)
     moved = of.most("vectors" if tuning.deliver == "unique" else "slots")
     us = max(of.most("slots", "segments"), moved * max(1, model.width // LANES)) * CYCLE_NS / 1e3
     us = max(us, link_us)
     own = (0, 0) if tuning.deliver == "interaction" else (of.most("own_rows"), of.most("own_bags"))
     return NicTimes({"embedding_lookup": us}, us, own_rows=own[0], own_bags=own[1],
+                    own_values=float(own[0] * narrowest),
                     delivered_bytes=of.result_bytes(tuning.deliver, model, samples))
 
 

@@ -1,12 +1,16 @@
 """The NICs of a point: their times for each measured mini-batch, and counts."""
 
 from dataclasses import dataclass, replace
+from operator import mul
 from typing import Any
 
 import numpy as np
 
 from host.batching.repeats import repeated_bags
 from host.dlrm.formats import padding_notes
+from host.model import padded
+from host.once import once
+from host.placement.shard import ShardPlan
 from host.samples import share_sizes
 from host.systems import UPDATES, Devices, NicTimes
 from rtl.config import NicConfig, preset
@@ -174,6 +178,8 @@ def _busy(point: Fields, nics: Nics, trace: Trace, devices: Devices,
         busy.launches, busy.gathered, busy.delivered))
     pooled = [max(counts) / len(busy.records) for counts in (
         busy.pooled_launches, busy.pooled_rows, busy.pooled_bags)]
+    values = max(map(mul, busy.pooled_rows, _pooled_widths(
+        trace, nic_plan_of(point, trace)).tolist())) / len(busy.records)
     sent = busy.traffic["total"]["bytes"] / busy.mini_batches / cluster.all_nics
     # Each GPU of a NIC has an equal part of its lists and results.
     gathered, delivered = gathered / cluster.gpus_per_nic, delivered / cluster.gpus_per_nic
@@ -182,7 +188,8 @@ def _busy(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     if gpu.apart_us:
         launches = min(launches, interval / gpu.apart_us) * cluster.gpus_per_nic
     return [NicTimes({}, interval, launches, gathers, gathered, *pooled, *own, sent_bytes=sent,
-                     delivered_bytes=delivered) for own in _own_counts(point, trace, interacts)]
+                     delivered_bytes=delivered, pooled_values=values, own_values=own_values)
+            for *own, own_values in _own_counts(point, trace, interacts)]
 
 
 def _interacts(point: Fields, nics: Nics) -> bool:
@@ -206,13 +213,13 @@ def _operations(trace: Trace) -> int:
 def _own_counts(point: Fields, trace: Trace,
                 interacts: bool) -> list[tuple[float, ...]]:
     """Return, for each measured mini-batch, the rows, bags and weights that the busiest node pools
-    of its own samples, and the weights of others; NICs that ``interacts`` take all bags."""
+    of its own samples, the weights of others, and the values of these rows; NICs that
+    ``interacts`` take all bags."""
     owner, nodes = point.system.owner_tables, point.cluster.endpoints
     if not owner:
-        return [(0.0,) * 4] * len(trace.measured)
-    plan, found = plan_of(point, trace), []
-    held = np.array([[table.owner == node for table in plan.tables] for node in range(nodes)])
-    held &= plan.owner_pooled > 0
+        return [(0.0,) * 5] * len(trace.measured)
+    plan, found, widths = plan_of(point, trace), [], _widths(trace)
+    held = _pooling_at(plan)
     for batch in trace.measured:
         lengths, ends = batch.samples.bag_lengths, np.cumsum(share_sizes(len(batch.samples), nodes))
         if point.system.repeats != "send":
@@ -222,8 +229,28 @@ def _own_counts(point: Fields, trace: Trace,
         others = (lengths.sum(axis=0) * plan.weighted * held).sum(axis=1) - weights
         mine = (0, 0, 0) if interacts else (
             max(each.sum() for each in own), max(map(np.count_nonzero, own)), weights.max())
-        found.append((*map(float, mine), float(others.max())))
+        values = 0 if interacts else max((each * widths[of]).sum() for each, of in zip(own, held))
+        found.append((*map(float, mine), float(others.max()), float(values)))
     return found
+
+
+def _pooling_at(plan: ShardPlan) -> np.ndarray:
+    """Return which tables pool at each node as their owner: bool ``[nodes, tables]``."""
+    held = np.array([[table.owner == node for table in plan.tables] for node in range(plan.nodes)])
+    return held & (plan.owner_pooled > 0)
+
+
+def _widths(trace: Trace) -> np.ndarray:
+    """Return the values of a row of each table, as NICs pad it: int64 ``[tables]``."""
+    return np.array([padded(each) for each in trace.model.table_dimensions])
+
+
+@once
+def _pooled_widths(trace: Trace, plan: ShardPlan) -> np.ndarray:
+    """Return the mean values of a row in bags that each node of ``plan`` pools: ``[nodes]``."""
+    keys = np.sum([batch.samples.bag_lengths.sum(axis=0, dtype=np.int64)
+                   for batch in trace.measured], axis=0) * _pooling_at(plan)
+    return (keys * _widths(trace)).sum(axis=1) / np.maximum(keys.sum(axis=1), 1)
 
 
 def updates_of(point: Fields, nics: Nics, trace: Trace, nic: NicPart) -> Updates:

@@ -11,10 +11,11 @@ from host.data.contents import check_contents, states
 from host.data.datasets import EXACT, default_model, known_format, open_samples
 from host.data.generator import generate
 from host.data.kept import KeptSamples
-from host.model import MODELS, Model, load_model
+from host.model import MODELS, Model, load_model, sliced, table_names, without_columns
 from host.placement.shard import ShardPlan
 from host.samples import Samples, first_samples, rechunk
 from rtl.config import NicConfig
+from sim.job.columns import with_slices
 from sim.job.fit import check_slots
 from sim.job.pools import check_bags, pool_slots
 from sim.job.workload import GENERATED, MEASURED, Workload
@@ -43,7 +44,10 @@ class SampleSource:
     @classmethod
     def of(cls, workload: Workload) -> "SampleSource":
         """Find the format of the files, and the model if the workload names none."""
-        return cls(workload, *_found(workload))
+        whole, kind = _found(workload)
+        names = () if workload.columns is None or workload.model is None else (
+            table_names(workload.model))
+        return cls(workload, with_slices(whole, workload.columns, workload.wire, names), kind)
 
     def with_model(self, model: Model) -> "SampleSource":
         """Return this source for another ``model``."""
@@ -56,18 +60,19 @@ class SampleSource:
     @cached_property
     def _opened(self) -> KeptSamples:
         workload = self.workload
+        model = without_columns(self.model)
         _ = self._states  # of the files before they are opened
         return KeptSamples(
-            generate(self.model, workload.samples or GENERATED, workload.seed)
+            generate(model, workload.samples or GENERATED, workload.seed)
             if self.kind is None else
-            open_samples(workload.data or "", self.kind, self.model, workload.samples))
+            open_samples(workload.data or "", self.kind, model, workload.samples))
 
     def chunks(self, again: bool = False) -> Iterator[Samples]:
         """Return the samples from the first on, in chunks; ``again`` if another pass follows."""
         opened = self._opened
         if not again:
             del self.__dict__["_opened"]
-        return opened.chunks(again)
+        return (sliced(chunk, self.model) for chunk in opened.chunks(again))
 
     def check_unchanged(self) -> None:
         """Raise :class:`host.errors.InputError` if a file has changed since it was opened."""
@@ -83,7 +88,7 @@ class SampleSource:
         """
         first = self.workload.first_sample
         return holdable(batcher.form(skip_samples(self.chunks(again), first, before), first),
-                        config, plan)
+                        config, plan, self.model)
 
     def plan(self, placement: str | None = None) -> ShardPlan:
         """Return the plan of the tables, by the workload's ``placement`` or the given one.
@@ -122,7 +127,7 @@ class SampleSource:
         They are counted as for :attr:`lookups`.
         """
         size = self.workload.mini_batch
-        return rechunk(first_samples(self.chunks(again=True), max(MEASURED, size)), size)
+        yield from rechunk(first_samples(self.chunks(again=True), max(MEASURED, size)), size)
 
 
 def _found(workload: Workload) -> tuple[Model, str | None]:
@@ -165,14 +170,14 @@ def skip_samples(chunks: Iterator[Samples], count: int,
 
 
 def holdable(batches: Iterable[MiniBatch], config: NicConfig,
-             plan: ShardPlan | None = None) -> Iterator[MiniBatch]:
+             plan: ShardPlan | None = None, model: Model | None = None) -> Iterator[MiniBatch]:
     """Yield mini-batches; ``ValueError`` for a sample that exceeds half the hold buffer, or whose
     bags of owner-pooled tables exceed the NIC, see `check_bags`."""
     pools = plan is not None and plan.pools_at_owner
     for batch in batches:
         slots = batch.samples.slots
         if plan is not None and pools:
-            check_bags(batch.samples, batch.numbers, plan, config)
+            check_bags(batch.samples, batch.numbers, plan, config, model)
             slots = pool_slots(batch.samples, plan)
         most = int(slots.max(initial=0))
         if most > config.sample_slots:

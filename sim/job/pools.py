@@ -8,7 +8,7 @@ import numpy as np
 
 from host.dlrm.formats import in_lanes
 from host.errors import InputError
-from host.model import Model, table_names
+from host.model import Model, are_slices, table_label, table_names
 from host.placement.pooling import (
     ForeignBags,
     Wire,
@@ -23,6 +23,7 @@ from host.toml.schema import read_toml
 from host.wire.bags import NARROW_ROWS
 from rtl.config import LANES, NicConfig
 from rtl.formats import RECORDS_PER_BEAT, TAGS_PER_BEAT, PoolPlace, words_of
+from sim.job.columns import check_slices, tables_named
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 
@@ -52,13 +53,24 @@ def with_pools(plan: ShardPlan, model: Model, workload: Workload, config: NicCon
     gradients: whether ``auto`` counts the gradients of training, which GPUs sum at the owner.
 
     :class:`host.errors.InputError` if a file names an unknown table, or a table that cannot pool at
-    its owner.
+    its owner. ``ValueError`` for a column slice that would pool at the requester.
+    """
+    longest = _longest(model, workload)
+    pooled, notes = _pooled(plan, model, workload, config, runtime, measured, gradients, longest)
+    if workload.owner_tables is None:
+        check_slices(pooled, model, pool_obstacles(plan, config, longest))
+    return pooled, notes
+
+
+def _pooled(plan: ShardPlan, model: Model, workload: Workload, config: NicConfig,
+            runtime: Runtime, measured: Iterable[Samples], gradients: bool,
+            longest: list[int]) -> tuple[ShardPlan, list[str]]:
+    """Return :func:`with_pools` before its check. longest: keys of the longest bag of each table.
     """
     if workload.owner_tables is not None:
         return plan.with_owner_tables(workload.owner_tables), []
     if workload.pool == "requester":
         return plan, []
-    longest = _longest(model, workload)
     if workload.pool == "auto":
         foreign = ForeignBags(plan, measured, found_repeats(workload, config, runtime),
                               config if gradients else None)
@@ -68,7 +80,7 @@ def with_pools(plan: ShardPlan, model: Model, workload: Workload, config: NicCon
     reasons = pool_obstacles(plan, config, longest)
     if workload.pool == "owner":
         chosen = [reason is None for reason in reasons]
-        notes = [f"table {table} pools at the requester: {reason}"
+        notes = [f"table {table_label(model, table)} pools at the requester: {reason}"
                  for table, reason in enumerate(reasons) if reason]
     else:
         wanted = _of_file(workload, model)
@@ -76,8 +88,8 @@ def with_pools(plan: ShardPlan, model: Model, workload: Workload, config: NicCon
         for table in sorted(wanted):
             if reasons[table]:
                 raise InputError(str(workload.pool), 0, 0,
-                                 f"owner: table {table} must pool at the requester: "
-                                 f"{reasons[table]}")
+                                 f"owner: table {table_label(model, table)} must pool at the "
+                                 f"requester: {reasons[table]}")
     return plan.with_pools([PoolPlace.OWNER if owner else PoolPlace.REQUESTER
                             for owner in chosen]), notes
 
@@ -102,8 +114,8 @@ def _chosen(foreign: ForeignBags, model: Model, obstacles: list[str | None], con
     """Return the plan with the fewest bytes on the network, and a note on the choice. model: in
     lanes, as NICs see it."""
     wire, cache = wire_of(config, model.width, foreign.plan.beats), remote_cache_of(config, runtime)
-    # NICs cannot pool weighted bags.
-    needed = foreign.plan.weighted & (runtime.deliver != "unique")
+    # NICs cannot pool weighted bags, and pad slices that they look up.
+    needed = foreign.plan.weighted & (runtime.deliver != "unique") | are_slices(model)
     pools = choose_pools(foreign, wire, obstacles, *cache, needed=needed)
     requester = [PoolPlace.REQUESTER] * model.tables
     bytes_now, bytes_before = (
@@ -134,22 +146,18 @@ def _of_file(workload: Workload, model: Model) -> set[int]:
     path = Path(str(workload.pool))
     names = () if workload.model is None else table_names(workload.model)
     found: set[int] = set()
+    most = max(model.originals)
     for entry in read_toml(path, _PoolFile).owner:
-        if isinstance(entry, int):
-            if not 0 <= entry < model.tables:
-                raise InputError(path, 0, 0, f"owner must name tables 0 to {model.tables - 1}, "
-                                             f"not {entry}")
-            found.add(entry)
+        if not isinstance(entry, int):
+            try:
+                found |= tables_named(entry, names, "owner")
+            except ValueError as error:
+                raise InputError(path, 0, 0, str(error)) from None
             continue
-        numbers = {number for number, name in enumerate(names) if name == entry}
-        if not numbers:
-            known = ", ".join(dict.fromkeys(filter(None, names)))
-            raise InputError(path, 0, 0, f"owner must name tables of the model ({known}), "
-                                         f"not {entry!r}" if known else
-                             f"owner must have numbers of tables, not {entry!r}: the model has no "
-                             f"names of tables")
-        found |= numbers
-    return found
+        if not 0 <= entry <= most:
+            raise InputError(path, 0, 0, f"owner must name tables 0 to {most}, not {entry}")
+        found.add(entry)
+    return {number for number, table in enumerate(model.originals) if table in found}
 
 
 def pool_slots(samples: Samples, plan: ShardPlan) -> np.ndarray:
@@ -164,18 +172,20 @@ def slots_with(lengths: np.ndarray, owner: np.ndarray) -> np.ndarray:
     return np.where(owner, 1, np.maximum(lengths, 1)).sum(axis=1, dtype=np.int64)
 
 
-def check_bags(samples: Samples, numbers: np.ndarray, plan: ShardPlan, config: NicConfig) -> None:
+def check_bags(samples: Samples, numbers: np.ndarray, plan: ShardPlan, config: NicConfig,
+               model: Model | None = None) -> None:
     """Raise ``ValueError`` for a bag that exceeds a packet, and for a sample whose bags exceed the
     NIC.
 
-    numbers: number of each sample in the input.
+    numbers: number of each sample in the input. model: tables, which may be column slices.
     """
     pooled = plan.owner_pooled
     for table in np.flatnonzero(pooled).tolist():
         keys = int(samples.bag_lengths[:, table].max(initial=0))
         most = most_keys(config, plan.tables[table])
         if keys > most:
-            raise ValueError(f"table {table} pools at the owner: its bags must have at most {most} "
+            label = table if model is None else table_label(model, table)
+            raise ValueError(f"table {label} pools at the owner: its bags must have at most {most} "
                              f"keys {bag_bound(config)}, not {keys}: use a larger "
                              f"{bag_bound(config).split()[1]}, or pool it at the requester")
     segments = segments_of_samples(samples, plan)

@@ -92,6 +92,7 @@ class PlanOptions:
     pool: AnyPath = same(Workload, "pool")
     own_bags: str = same(Workload, "own_bags")
     wire: str = same(Workload, "wire")
+    columns: str | None = same(Workload, "columns")
     optimizer: str = option(
         "none", "Optimizer of a training, whose state the memory must hold: none, sgd or "
         "rowwise-adagrad.")

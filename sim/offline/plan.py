@@ -23,6 +23,7 @@ from fractions import Fraction
 import numpy as np
 
 from host.dlrm.formats import in_lanes, padding_notes
+from host.model import columns_of
 from host.placement.deal import PLACEMENTS
 from host.placement.pooling import pool_obstacles
 from host.placement.sets import NodeCaches
@@ -70,7 +71,8 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
     ``balance`` of rows and lookups, largest share over mean share, and ``nodes_needed``, GPUs of
     the model's rows), ``checks`` (needed and available quantity, whether the check ``holds``, and
     whether it is ``required``: other checks only affect speed), ``tables`` (of each table, summed
-    over the mini-batches: ``pool`` place, ``obstacle`` to pooling at the owner, ``foreign_bags``,
+    over the mini-batches: first and last of the ``columns`` of a slice, ``pool`` place,
+    ``obstacle`` to pooling at the owner, ``foreign_bags``,
     ``foreign_keys``, ``distinct_foreign_rows`` per share and mini-batch, ``missed_rows`` of LRU
     remote caches, the fraction of foreign keys that ``remote_cache_saves``, h, the estimate h^L of
     ``cached_bags`` for bags of L keys, ``requester_bytes`` and ``owner_bytes`` of payload if the
@@ -94,7 +96,8 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
         raise ValueError(f"optimizer must be one of {', '.join(STATE_BYTES)}, not {optimizer!r}")
     if hit_rate is not None and not 0 <= hit_rate <= 1:
         raise ValueError(f"hit_rate must be between 0 and 1, not {hit_rate!r}")
-    for name, needed in (("own_bags", "nic"), ("wire", "float32")) if optimizer != "none" else ():
+    for name, needed in (("own_bags", "nic"), ("wire", "float32"), ("columns", None)) if (
+            optimizer != "none") else ():
         if getattr(workload, name) != needed:
             raise ValueError(f"{name} must be {needed} with an optimizer, "
                              f"not {getattr(workload, name)!r}")
@@ -126,8 +129,10 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
     unique, misses = (float(traffic.counts[name].sum()) for name in ("unique", "misses"))
     lookups = float(traffic.counts["lookups"].sum())
     memory = system.cluster.gpu_memory_bytes
-    tables = pools.tables(wire_of(system.config, lanes.width, dealt.beats), pool_obstacles(
-        dealt, system.config, traffic.longest.tolist()))
+    tables = [row | {"table": model.originals[number], "columns": columns_of(model, number)}
+              for number, row in enumerate(pools.tables(
+                  wire_of(system.config, lanes.width, dealt.beats),
+                  pool_obstacles(dealt, system.config, traffic.longest.tolist())))]
     stores = caches(lanes, system.cluster, system.config, system.runtime)
     return {
         "schema": SCHEMA, "cluster": system.cluster.name, "config": system.config.name,
@@ -140,7 +145,8 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
             "width": model.interaction_width},
         "nodes": workload.nodes, "gpus": workload.nodes * workload.gpus,
         "placement": workload.placement, "pool": workload.pool,
-        "own_bags": workload.own_bags, "wire": workload.wire, "optimizer": optimizer,
+        "own_bags": workload.own_bags, "wire": workload.wire, "columns": workload.columns,
+        "optimizer": optimizer,
         "data": workload.data, "format": source.kind, "seed": workload.seed,
         "mini_batch": workload.mini_batch, "in_flight": workload.in_flight,
         "warmup": workload.warmup, "samples": traffic.samples, "mini_batches": traffic.batches,
@@ -203,7 +209,7 @@ def _replay(source: SampleSource, system: PlannedSystem, plans: dict[str, ShardP
     chunks = rechunk(source.chunks(), workload.mini_batch)
     number = -1
     for number, batch in enumerate(chunks):
-        check_bags(batch, done + np.arange(len(batch)), dealt, config)
+        check_bags(batch, done + np.arange(len(batch)), dealt, config, model)
         pools.add(batch, number >= workload.warmup)
         requesters = batch.requesters(workload.nodes)
         owners = dealt.owner_of(batch.tables, batch.rows, requesters)

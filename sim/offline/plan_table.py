@@ -130,7 +130,8 @@ def _pools(result: dict) -> Table:
 
     for row in sorted(tables, key=bytes_at, reverse=True)[:_MOST_TABLES]:
         shown.add_row(
-            str(row["table"]), row["pool"],
+            ":".join((str(row["table"]), *("-".join(map(str, each)) for each in (
+                row["columns"],) if each))), row["pool"],
             *(f"{row[name]:,}" for name in (
                 "foreign_bags", "foreign_keys", "distinct_foreign_rows")),
             *("-" if row[name] is None else f"{row[name]:.1%}" for name in (

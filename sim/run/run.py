@@ -110,7 +110,7 @@ class Run:
             batches = source.mini_batches(self.config, self.batcher, self._sample_before,
                                           plan=self.plan)
         else:
-            batches = holdable(batches, self.config, self.plan)
+            batches = holdable(batches, self.config, self.plan, self.model)
         batches = iter(batches)
         first = next(batches, None)
         if self._unique and first is not None:

@@ -30,6 +30,8 @@ from host.systems import (
 )
 from host.systems.charge import earliest_ends, longest_us
 from host.systems.en import beside_ring, ring_of
+from host.systems.nic_use import NicUse, own_bags
+from host.systems.stage import Step
 from host.timing.pcie import PcieProfile
 from tests.host.systems.simple import EAGER, MODEL, TUNED, devices, workload
 
@@ -362,6 +364,27 @@ def test_own_bags_take_a_kernel_and_their_keys_cross_pcie():
             ring=False, deliver="pooled", key_bytes=size), d=slow).stages if stage.name == "inputs")
         for size in (8, 4)}
     assert more == {size: pytest.approx(size * 1010) for size in (8, 4)}
+
+
+def test_rows_of_narrow_tables_have_their_own_bytes():
+    """Half of the own rows have a quarter of the width; bags and rows of copies have all of it."""
+    w = replace(workload(), model=replace(MODEL, dimension=64, bottom=(64,)))
+    nic = replace(NIC, own_rows=8000.0, own_bags=10.0, own_values=8000.0 * 64 * 5 / 8)
+    (_, _, (kernel,)), = own_bags(nic, w, 4000, 5)
+    whole = gather(12_000, 15, 64, fused=True)
+    assert (kernel.rows, kernel.row_bytes) == (12_000, 4 * 64 * 3 // 4)
+    assert kernel.streamed_bytes == whole.streamed_bytes
+    assert own_bags(replace(nic, own_values=8000.0 * 64), w, 4000, 5)[0][2] == [whole]
+    assert own_bags(replace(nic, own_values=0.0), w, 4000, 5)[0][2] == [whole]
+
+    def pooling(values: float) -> float:
+        times = replace(NIC, launches=1.0, pooled_launches=1.0, pooled_rows=1e6, pooled_bags=1e4,
+                        pooled_values=values)
+        used = NicUse(steps := Step(), sound(memory_bandwidth_gb_s=100.0), w, times)
+        used.forward((), {"embedding_lookup": 1e6}, 0.0)
+        return next(stage for stage in steps.stages if stage.name == "bags of other nodes").us
+
+    assert pooling(0) == pooling(64e6) > pooling(32e6) > pooling(16e6)
 
 
 @pytest.mark.parametrize("interaction", ["cat", "dot"])

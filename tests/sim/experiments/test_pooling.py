@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from host.model import Model
+from host.model import Model, load_model, with_columns
 from host.systems import EnTuning
 from sim import api
 from sim.evaluation.busy import busy_trace
@@ -103,6 +103,27 @@ def test_nics_pool_foreign_bags_and_leave_own_bags_to_the_gpu(site, deliver):
     rows = en_nic(site, replace(tuning, pool="requester"))
     assert rows.times[0].pooled_bags == rows.times[0].own_bags == 0
     assert rows.traffic["total"]["bytes"] > 1.5 * en_nic(site, tuning).traffic["total"]["bytes"]
+
+
+def test_gpus_read_the_values_of_each_table():
+    """Slices of the table with the most keys have a quarter of its values."""
+    model = with_columns(replace(load_model("multi_hot"), dimension=64, bottom=(64,)), {4: 16}, 16)
+    point = POINT.changed(dataset=model)
+    site = Site.of(point)
+    tuning = replace(POOLED, pool="owner", reads=False)
+    times, plan = en_nic(site, tuning).times[0], plan_of(point, site.trace)
+    widths, batch = np.array(model.table_dimensions), site.trace.measured[0].samples
+    own, foreign = np.zeros((2, 4, 2))
+    for node, share in enumerate(batch.shares(4)):
+        for table, of in enumerate(plan.tables):
+            keys = share.bag_lengths[:, table].sum()
+            (own if of.owner == node else foreign)[of.owner] += keys, keys * widths[table]
+    assert (times.own_rows, times.own_values) == tuple(own.max(axis=0))
+    assert times.own_values < 64 * times.own_rows
+    assert times.pooled_values == pytest.approx(foreign[:, 1].max(), rel=0.1)
+    least = least_times(model, tuning, deliveries(point, site.trace, 0, owner_pooled(
+        site, tuning))[0], 16)
+    assert 0 < least.own_values < times.own_values
 
 
 def test_the_bound_of_the_link_has_the_size_of_each_tables_vectors(site):
@@ -292,7 +313,7 @@ def test_a_comparison_lists_the_tables():
     assert rows["bl-tuned"]["tables"] is rows["bl-tuned"]["busiest"] is None
     assert {table["pool"] for table in rows["fs"]["tables"]} == {"owner"}
     assert set(rows["fs"]["tables"][0]) == {
-        "table", "pool", "foreign_bags", "foreign_keys", "distinct_foreign_rows",
+        "table", "columns", "pool", "foreign_bags", "foreign_keys", "distinct_foreign_rows",
         "requester_bytes", "owner_bytes"}
     assert rows["fs"]["busiest"]["bytes"] > 0
     assert "8 of 8 tables pool at the owner" in rows["fs"]["options"]

@@ -7,7 +7,7 @@ import pytest
 
 from host.data.generator import generate
 from host.dlrm.dlrm import Dlrm, pooled_reference
-from host.model import MODELS, Model
+from host.model import MODELS, Model, sliced, with_columns
 from host.samples import Samples
 from sim.host_cpp.check import pooled_compiled
 from sim.host_cpp.numerics import COMPILED, NUMPY
@@ -44,6 +44,12 @@ def test_pooled_vectors(dimension, pooling):
         samples = _samples(count, longest)
         _same(pooled_compiled(samples, model, 9), pooled_reference(samples, model, 9))
     assert (samples.bag_lengths == 0).any() and samples.bag_lengths.max() > 90
+
+
+def test_pooled_vectors_of_column_slices():
+    model = with_columns(_model(128), {0: 32, 2: 64}, 16)
+    samples = sliced(_samples(30, 20), model)
+    _same(pooled_compiled(samples, model, 9), pooled_reference(samples, model, 9))
 
 
 @pytest.mark.parametrize("interaction", ["dot", "cat"])

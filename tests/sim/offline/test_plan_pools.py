@@ -129,6 +129,32 @@ def test_a_run_moves_the_planned_bytes_in_16_bits():
     test_a_run_moves_the_planned_bytes(HALF, "auto", 256)
 
 
+@pytest.mark.parametrize("given", [DCNV2, HALF], ids=["float32", "float16"])
+def test_a_run_moves_the_planned_bytes_of_slices(given):
+    """The slices of a table have its bags and keys each, and a part of its vectors' beats."""
+    given = given | {"cluster": "h100x8", "nodes": 4, "samples": 256, "mini_batch": 128,
+                     "pool": "owner"}
+    whole = plan(Workload.of(**given))
+    planned, result = _both(**given, columns="20:32")
+    assert result["complete"] and planned["columns"] == "20:32"
+    assert planned["network_bytes"] == pytest.approx(result["network"]["bytes"], rel=0.05)
+    slices = [row for row in planned["tables"] if row["table"] == 20]
+    assert [row["columns"] for row in slices] == [(0, 31), (32, 63), (64, 95), (96, 127)]
+    assert all(row["columns"] is None for row in planned["tables"] if row["table"] != 20)
+    per_bag = whole["tables"][20]["foreign_keys"] / whole["tables"][20]["foreign_bags"]
+    vector = 128 * 4 // (2 if given.get("wire") else 1)
+    for row in slices:
+        assert row["foreign_keys"] == per_bag * row["foreign_bags"]
+        words = row["owner_bytes"] - row["foreign_bags"] * (vector / 4 + TAG_BITS // 8)
+        assert row["foreign_bags"] * 4 * per_bag < words <= row["foreign_bags"] * (
+            4 * per_bag + 16)
+
+
+def test_slices_are_not_planned_for_training():
+    with pytest.raises(ValueError, match=r"columns must be None with an optimizer, not '20:32'"):
+        plan(Workload.of(cluster="h100x8", columns="20:32"), optimizer="sgd")
+
+
 def test_vectors_of_16_bits_take_half_the_bytes():
     settings = "max_dimension=128", "hold_vectors=1024", "deliver=unique"
     whole, half = (plan(Workload.of(
@@ -219,12 +245,26 @@ def test_the_command_prints_the_tables_with_most_bytes(tmp_path, capsys):
     assert {"NIC bags", "NIC vectors of bags", "bags in flight"} < names
 
 
-def test_bags_that_exceed_a_packet_are_rejected(tmp_path):
-    path = tmp_path / "keys.txt"
-    path.write_text(" ".join(f"0:{row}" for row in range(400)) + " 1:1\n0:1 1:2\n")
-    with pytest.raises(ValueError, match="table 0 pools at the owner: its bags must have at most "
-                                         "254 keys with query_beats 32, not 400"):
-        plan(Workload.of(cluster="direct_pair", data=str(path), format="trace", pool="owner"))
+def test_the_command_names_the_columns_of_slices(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["plan", "--cluster", "h100x8", "--nodes", "2", "--model", "dcnv2", "--samples", "16",
+              "--mini-batch", "16", "--pool", "owner", "--columns", "20:64",
+              "--set", "max_dimension=128", "--set", "hold_vectors=1024"])
+    shown = capsys.readouterr().out
+    assert re.search(r"^│20:0-63 *│owner *│", shown, re.MULTILINE) and "│20:64-127" in shown
+
+
+@pytest.mark.parametrize(("given", "columns"), [
+    ({}, ""), ({"columns": "1:16", "model": "wide"}, ", columns 0 to 15")])
+def test_bags_that_exceed_a_packet_are_rejected(tmp_path, given, columns):
+    path, model = tmp_path / "keys.txt", tmp_path / "wide.toml"
+    model.write_text("dimension = 32\ndense = 1\nbottom = [32]\ntop = [1]\nrows = [400, 400]")
+    path.write_text("0:1 " + " ".join(f"1:{row}" for row in range(400)) + "\n0:1 1:2\n")
+    given = {name: str(model) if name == "model" else value for name, value in given.items()}
+    with pytest.raises(ValueError, match=f"table 1{columns} pools at the owner: its bags must have "
+                                         f"at most 254 keys with query_beats 32, not 400"):
+        plan(Workload.of(cluster="direct_pair", data=str(path), format="trace", pool="owner",
+                         **given))
 
 
 def test_a_training_has_the_time_of_each_place_of_updates():
