@@ -207,7 +207,8 @@ def _pooling(rows: int, bags: int, width: int, mean: int, written: int = 32,
     """Return the gather of ``rows`` with ``mean`` values to ``bags``, vectors of ``width`` values.
     """
     found = gather(rows, bags, mean, written=written, **more)
-    return replace(found, streamed_bytes=found.streamed_bytes + written * (width - mean) * bags // 8)
+    padding = written * (width - mean) * bags // 8
+    return replace(found, streamed_bytes=found.streamed_bytes + padding)
 
 
 def link_us(d: Devices, w: Workload, vectors) -> float:
