@@ -54,7 +54,7 @@ def test_slices_have_owners_of_their_own(tmp_path):
 @thorough
 @pytest.mark.parametrize("changes", [
     {}, {"nodes": 4}, {"nodes": 4, "wire": "float16", "columns": "1:32,3:32"},
-    {"wire": "bfloat16", "columns": "1:32"}, {"nodes": 1},
+    {"wire": "int8", "columns": "1:32"}, {"nodes": 1},
     {"placement": "lookups"}, {"repeats": "indices"},
     pytest.param({"repeats": "nic"}, marks=pytest.mark.slow), {"own_bags": "gpu"},
     {"copied_rows": 1000, "columns": "1:32,3:16"}, {"first_sample": 24}],
