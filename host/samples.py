@@ -158,6 +158,19 @@ class Samples:
         return Samples(self.dense, self.labels, lengths, tables, self.rows[keys],
                        _of(self.weights, keys))
 
+    def of_rows(self, first: np.ndarray, counts: np.ndarray) -> "Samples":
+        """Return the samples with the keys of some rows of each table only, renumbered from 0.
+
+        first, counts: first row and number of rows of each table: int64 ``[tables]``.
+        """
+        rows = self.rows - first[self.tables]
+        kept = (rows >= 0) & (rows < counts[self.tables])
+        bags = np.repeat(np.arange(self.bag_lengths.size), self.bag_lengths.reshape(-1))[kept]
+        lengths = np.bincount(bags, minlength=self.bag_lengths.size)
+        return Samples(self.dense, self.labels, lengths.astype(np.int32).reshape(
+            self.bag_lengths.shape), self.tables[kept], rows[kept].astype(self.rows.dtype),
+            _of(self.weights, kept))
+
     def of_bags(self, kept: np.ndarray) -> "Samples":
         """Return the samples with other bags empty.
 

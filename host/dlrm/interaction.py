@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from host.dlrm.float32 import canonical, quiet
-from host.model import Model
+from host.model import Model, without_blocks
 from rtl.config import LANES, beats_of
 
 __all__ = ["ResultLayout", "concatenation", "dot_interaction", "interaction", "unpadded",
@@ -69,10 +69,23 @@ def interaction(model: Model, dense: np.ndarray, pooled: np.ndarray) -> np.ndarr
     ``pooled [n, tables, model.width]``, and ``dense`` if it is wider than ``model.dimension``, have
     padding that the result lacks.
     """
+    model, pooled = without_blocks(model), added_blocks(model, pooled)
     dense, pooled = dense[:, :model.dimension], without_padding(model, pooled)
     if model.interaction == "cat":
         return concatenation(dense, pooled)
     return dot_interaction(dense, pooled, itself=model.interaction_itself)
+
+
+@quiet()
+def added_blocks(model: Model, pooled: np.ndarray) -> np.ndarray:
+    """Return ``pooled [n, tables, width]`` with the vectors of the row blocks of a table added, in
+    ascending order, in float32: ``[n, original tables, width]``."""
+    if not model.first_rows:
+        return pooled
+    sums = pooled[:, np.array(model.first_rows) == 0].copy()
+    for number in np.flatnonzero(model.first_rows).tolist():
+        sums[:, model.originals[number]] += pooled[:, number]
+    return canonical(sums)
 
 
 def without_padding(model: Model, pooled: np.ndarray) -> np.ndarray:

@@ -23,6 +23,7 @@ class RowConstants(NamedTuple):
     steps: increments of a row's hash, one per pair of elements.
     lengths: values of a row of each table.
     pairs: pairs of elements before the first value of each table, 0 for a whole table.
+    firsts: rows before the first row of each table, 0 for a whole table.
     """
 
     sizes: np.ndarray
@@ -31,31 +32,37 @@ class RowConstants(NamedTuple):
     steps: np.ndarray
     lengths: np.ndarray
     pairs: np.ndarray
+    firsts: np.ndarray
 
 
 @lru_cache(maxsize=16)
 def row_constants(rows: tuple[int, ...], dimensions: tuple[int, ...], seed: int,
-                  slices: tuple[tuple[int, int], ...] = ()) -> RowConstants:
+                  slices: tuple[tuple[int, int], ...] = (),
+                  first_rows: tuple[int, ...] = ()) -> RowConstants:
     """Return the constants of tables of ``rows`` rows of ``dimensions`` values; read-only.
 
-    slices: of a model with column slices, which begin at even columns.
+    slices: of a model with column slices, which begin at even columns. first_rows: of a model with
+    row blocks.
     """
     sizes = np.array(rows, np.int64)
     tables, first = zip(*slices) if slices else (range(len(rows)), (0,) * len(rows))
+    whole = np.bincount(tables, sizes)[list(tables)] if first_rows else sizes
     most = max(first) + max(dimensions)
     return RowConstants(
         sizes,
         np.array([mix64_int(seed, 0x726F77, table) for table in tables], np.uint64),
-        np.sqrt(1.0 / sizes.astype(np.float64)) * 2.0 ** -24,
+        np.sqrt(1.0 / whole.astype(np.float64)) * 2.0 ** -24,
         np.array([(i + 1) * GOLDEN & (1 << 64) - 1 for i in range(-(-most // 2))], np.uint64),
-        np.array(dimensions, np.int64), np.array(first, np.int64) // 2)
+        np.array(dimensions, np.int64), np.array(first, np.int64) // 2,
+        np.array(first_rows or (0,) * len(rows), np.int64))
 
 
 def row_values(model: Model, seed: int, tables: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the initial vectors of the keys ``(tables[i], rows[i])``: float32 ``[n, width]``.
 
     A vector of a narrower table is a prefix of the vector that a wider table would have, padded
-    with +0. A vector of a column slice is a part of the vector of its original table.
+    with +0. A vector of a column slice is a part of the vector of its original table, and the rows
+    of a row block are rows of its original table.
 
     Uniform in ±√(1 / rows of the table), as DLRM initialises. Element ``d`` comes from 24 bits of
     ``mix64(mix64(row ^ seed of the table) + (d // 2 + 1) · golden)``: the upper 24 bits for an even
@@ -73,8 +80,8 @@ def row_values(model: Model, seed: int, tables: np.ndarray, rows: np.ndarray) ->
     if len(tables) and tables.view(np.uint64).max() >= model.tables:
         raise ValueError(f"tables must be between 0 and {model.tables - 1}, "
                          f"not {tables.min()} to {tables.max()}")
-    sizes, seeds, scales, steps, lengths, pairs = row_constants(
-        model.rows, model.table_dimensions, seed, model.slices)
+    sizes, seeds, scales, steps, lengths, pairs, firsts = row_constants(
+        model.rows, model.table_dimensions, seed, model.slices, model.first_rows)
     wrong = rows.view(np.uint64) >= sizes[tables].view(np.uint64)
     if wrong.any():
         at = int(wrong.argmax())
@@ -84,7 +91,8 @@ def row_values(model: Model, seed: int, tables: np.ndarray, rows: np.ndarray) ->
     columns = np.arange(-(-most // 2))
     for start in range(0, len(rows), _BLOCK):
         part = slice(start, start + _BLOCK)
-        base = mix64(rows[part].astype(np.uint64) ^ seeds[tables[part]])
+        numbers = rows[part] + firsts[tables[part]] if model.first_rows else rows[part]
+        base = mix64(numbers.astype(np.uint64) ^ seeds[tables[part]])
         hashes = mix64(base[:, None] + (
             steps[pairs[tables[part], None] + columns] if model.slices else steps))
         values = np.empty((len(base), 2 * len(columns)), np.float64)

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from host.model.blocks import cut, rows_of_block
 from host.model.shape import Model
 from host.samples import Samples
 
@@ -60,18 +61,22 @@ def without_columns(model: Model) -> Model:
 
 
 def sliced(samples: Samples, model: Model) -> Samples:
-    """Return the ``samples`` of the original tables with a bag for each slice of ``model``."""
+    """Return the ``samples`` of the original tables with bags of the slices or blocks of ``model``.
+    """
+    if model.first_rows:
+        return cut(samples, model)
     return samples.with_tables(np.array(model.originals)) if model.slices else samples
 
 
 def are_slices(model: Model) -> np.ndarray:
-    """Return whether each table has only some columns of its original table: bool ``[tables]``."""
+    """Return whether each table has only some columns or rows of its original table: bool
+    ``[tables]``."""
     return np.bincount(model.originals)[list(model.originals)] > 1
 
 
 def columns_of(model: Model, table: int) -> tuple[int, int] | None:
     """Return the first and the last column of a slice; None for a whole table."""
-    if not are_slices(model)[table]:
+    if model.first_rows or not are_slices(model)[table]:
         return None
     first = model.slices[table][1]
     return first, first + model.table_dimensions[table] - 1
@@ -79,13 +84,16 @@ def columns_of(model: Model, table: int) -> tuple[int, int] | None:
 
 def columns_text(model: Model) -> str | None:
     """Return the tables with slices, and their widths, as ``TABLE:WIDTH,...``; None without any."""
+    if model.first_rows:
+        return None
     found = {model.originals[number]: model.table_dimensions[number]
              for number in np.flatnonzero(are_slices(model)).tolist()}
     return ",".join(f"{table}:{width}" for table, width in found.items()) or None
 
 
 def table_label(model: Model, table: int) -> str:
-    """Return a table in messages: the number of its original table, and the columns of a slice."""
-    columns = columns_of(model, table)
-    return str(model.originals[table]) + (
-        f", columns {columns[0]} to {columns[1]}" if columns else "")
+    """Return a table in messages: the number of its original table, and the columns of a slice or
+    the rows of a block."""
+    parts = {"columns": columns_of(model, table), "rows": rows_of_block(model, table)}
+    return ", ".join([str(model.originals[table]), *(
+        f"{name} {part[0]} to {part[1]}" for name, part in parts.items() if part)])

@@ -69,6 +69,8 @@ class Model:
     mini_batches: samples of the global mini-batches for which the workload is evaluated.
     slices: original table and first column of each table, if tables are column slices, see
         :func:`host.model.columns.with_columns`; empty means that all tables are whole.
+    first_rows: first row of each table in its original table, if tables are row blocks, see
+        :func:`host.model.blocks.with_blocks`; empty means that all tables have all rows.
 
     Raises
     ------
@@ -95,6 +97,7 @@ class Model:
     weighted_tables: tuple[int, ...] = ()
     host_means: bool = False
     slices: tuple[tuple[int, int], ...] = ()
+    first_rows: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -173,6 +176,11 @@ class Model:
         return tuple(table for table, _ in self.slices) or tuple(range(self.tables))
 
     @property
+    def firsts(self) -> tuple[int, ...]:
+        """First row of each table in its original table, which differs with row blocks."""
+        return self.first_rows or (0,) * self.tables
+
+    @property
     def table_dimensions(self) -> tuple[int, ...]:
         """Values of a vector of each table."""
         return self.dimensions or (self.dimension,) * self.tables
@@ -230,13 +238,15 @@ class Model:
         With ``dot``: the dense vector and a dot product per pair. With ``cat``: all vectors.
         """
         if self.interaction == "cat":
-            return self.dimension + sum(self.table_dimensions)
+            return self.dimension + sum(
+                dimension for dimension, first in zip(self.table_dimensions, self.firsts)
+                if first == 0)
         vectors = self.dot_vectors
         return self.dimension + vectors * (vectors + (1 if self.interaction_itself else -1)) // 2
 
     @property
     def dot_vectors(self) -> int:
-        """Vectors whose pairs have dots; column slices of a table are a vector."""
+        """Vectors whose pairs have dots; column slices and row blocks of a table are a vector."""
         return len(set(self.originals)) + 1
 
     @property
@@ -263,7 +273,7 @@ class Model:
     def with_tables(self, kept: Sequence[int], name: str) -> "Model":
         """Return this model with the tables of the numbers ``kept``, ascending, and a name."""
         own = {field: tuple(of[table] for table in kept) if (of := getattr(self, field)) else ()
-               for field in ("rows", "bags", "dimensions", "poolings", "slices")}
+               for field in ("rows", "bags", "dimensions", "poolings", "slices", "first_rows")}
         own |= {field: tuple(kept.index(table) for table in getattr(self, field) if table in kept)
                 for field in ("request_tables", "weighted_tables")}
         return replace(self, name=name, **own)

@@ -94,7 +94,7 @@ def plan(options: PlanOptions, **watch: Any) -> dict:
     workload = Workload.of(settings=options.set, **members(
         options, "cluster", "config", "model", "nodes", "samples", "mini_batch", "in_flight",
         "warmup", "data", "format", "index", "placement", "pool", "own_bags", "wire", "columns",
-        "network", "gpu", "pcie", "seed"))
+        "blocks", "network", "gpu", "pcie", "seed"))
     result = planned(workload, optimizer=options.optimizer, hit_rate=options.hit_rate, **watch)
     write_json(result, outputs.json)
     if outputs.picture:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from importlib.metadata import version
 
-from host.model import Model, columns_text
+from host.model import Model, blocks_text, columns_text
 from sim.compare.reason import reason_of
 from sim.evaluation.compared import METRICS, Counts, Request, hashes_of, row_of
 from sim.evaluation.placing import counted
@@ -26,7 +26,7 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
     ``schema``, ``version``, ``profiles`` (name to hash), ``model``, ``cluster``, ``gpu`` and
     ``software`` (profiles), ``fidelity`` of the NICs, ``nodes``, ``gpus`` (of all nodes),
     ``mini_batch`` (samples), ``workload``, ``source`` of the samples, ``wire``, ``mtu``,
-    ``columns`` (tables with slices and their widths, or None), ``fixed``, ``keys`` and ``bags`` per
+    ``columns`` and ``blocks`` (tables with slices, or None), ``fixed``, ``keys`` and ``bags`` per
     sample (those of a table for each slice), ``foreign_bags`` and ``foreign_rows`` (distinct) of a
     mini-batch (of placement ``even`` unless another is given), ``reason`` (one sentence),
     ``notes``, and ``systems``: rows of :func:`sim.evaluation.compared.row_of`, fastest first.
@@ -52,7 +52,7 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
         "nodes": request.nodes, "gpus": request.nodes * cluster.gpus,
         "mini_batch": size, "workload": "training" if request.training else "inference",
         "source": site.trace.source, "wire": request.wire, "mtu": request.mtu,
-        "columns": columns_text(model),
+        "columns": columns_text(model), "blocks": blocks_text(model),
         "fixed": list(request.fixed),
         **counts.to_json(size), "reason": reason_of(rows, counts),
         "notes": notes, "systems": rows}

@@ -35,6 +35,7 @@ class CompareOptions:
         f"{'; '.join(': '.join(item) for item in PLACEMENTS.items())}. Or the node of each table, "
         "such as 0,0,1.", shown="the fastest of each system")
     columns: str | None = same(Workload, "columns")
+    blocks: str | None = same(Workload, "blocks")
     training: bool = option(False, "Compare training steps instead of inference.")
     system: Sequence[str] = option(
         SYSTEMS, "Systems, with commas between: cpu-mpi, bl-paper, bl-tuned, nic, lc, rc, sc, "

@@ -11,6 +11,7 @@ from sim.compare.options import CompareOptions
 from sim.evaluation.cluster import check_shipped
 from sim.evaluation.compared import Request
 from sim.evaluation.fields import DATASETS
+from sim.job.columns import FORMS
 from sim.job.inputs import SampleSource
 from sim.job.workload import Workload
 
@@ -31,11 +32,13 @@ def request_of(options: CompareOptions) -> tuple[Request, Model]:
         raise ValueError(f"nodes must be at least 2 where a node has 1 GPU, not {nodes!r}")
     data = () if options.data is None else tuple(map(str, input_files(options.data)))
     form = format_of(options)
-    if options.columns is not None and options.training:
-        raise ValueError(f"columns must be left out in training, not {options.columns!r}: NICs do "
-                         f"not train slices")
+    for name in FORMS if options.training else ():
+        if (given := getattr(options, name)) is not None:
+            raise ValueError(f"{name} must be left out in training, not {given!r}: NICs do not "
+                             f"train slices")
     model = SampleSource.of(Workload.of(model=options.model, data=data or None, format=form,
-                                        columns=options.columns, wire=options.wire)).model
+                                        columns=options.columns, blocks=options.blocks,
+                                        wire=options.wire)).model
     named = model if model.slices else options.model if options.model in DATASETS else replace(
         load_model(options.model), rows=model.rows, bags=model.bags, dense=model.dense)
     request = Request(named, cluster, nodes, options.mini_batch, data, form, options.placement,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from host.dlrm.formats import in_lanes
-from host.model import Model, columns_of
+from host.model import Model, columns_of, rows_of_block
 from host.once import once
 from host.placement.pooling import ForeignBags, PoolBytes, Wire, choose_pools, pool_obstacles
 from host.placement.shard import ShardPlan
@@ -120,13 +120,13 @@ def tables_of(point: Fields, trace: Trace, owner: tuple[int, ...], copied_rows: 
 
     Returns
     -------
-    For each table, per mini-batch: ``table``, first and last of the ``columns`` of a slice,
-    ``pool`` (``copied`` for tables of at most ``copied_rows`` rows), ``foreign_bags``,
-    ``foreign_keys``, ``distinct_foreign_rows`` (added over the shares), ``requester_bytes`` and
-    ``owner_bytes`` (payload if it pools there), in training ``requester_gradients`` and
-    ``owner_gradients`` (their gradients with headers, where the GPU updates the rows at the owner).
-    And ``node``, ``direction`` (``out`` or ``in``) and ``bytes``. The remote caches are LRU and
-    begin empty.
+    For each table, per mini-batch: ``table``, first and last of the ``columns`` of a slice and of
+    the ``rows`` of a block, ``pool`` (``copied`` for tables of at most ``copied_rows`` rows),
+    ``foreign_bags``, ``foreign_keys``, ``distinct_foreign_rows`` (added over the shares),
+    ``requester_bytes`` and ``owner_bytes`` (payload if it pools there), in training
+    ``requester_gradients`` and ``owner_gradients`` (their gradients with headers, where the GPU
+    updates the rows at the owner). And ``node``, ``direction`` (``out`` or ``in``) and ``bytes``.
+    The remote caches are LRU and begin empty.
     """
     left = without_small(trace, copied_rows) if copied_rows else trace
     plan, nic, count = plan_of(point, left), _Nic.of(point, update), len(trace.batches)
@@ -147,7 +147,8 @@ def tables_of(point: Fields, trace: Trace, owner: tuple[int, ...], copied_rows: 
                 foreign.bags, foreign.keys, foreign.rows, traffic.requester_bytes,
                 traffic.owner_bytes, traffic.requester_gradients, traffic.owner_gradients))}
         found.append({"table": trace.model.originals[table],
-                      "columns": columns_of(trace.model, table), "pool": pool, **values})
+                      "columns": columns_of(trace.model, table),
+                      "rows": rows_of_block(trace.model, table), "pool": pool, **values})
     return found, _busiest(left, pools, foreign, traffic, "new_bags" if once else "bags", wire)
 
 

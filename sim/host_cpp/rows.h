@@ -31,7 +31,8 @@ inline void copy(const Rows& rows, uint64_t table, uint64_t row, float* __restri
 
 inline void fill(const Rows& rows, uint64_t table, uint64_t row, float* __restrict vector) {
     if (rows.given) return copy(rows, table, row, vector);
-    const uint64_t base = mix64(row ^ rows.seeds[table]), *steps = rows.steps + rows.pairs[table];
+    const uint64_t number = row + static_cast<uint64_t>(rows.firsts[table]);
+    const uint64_t base = mix64(number ^ rows.seeds[table]), *steps = rows.steps + rows.pairs[table];
     const double scale = rows.scales[table];
     const uint64_t length = rows.lengths[table];
     for (uint64_t pair = 0; pair < length / 2; pair++) {

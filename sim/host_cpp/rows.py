@@ -14,8 +14,8 @@ __all__ = ["given_rows", "rows_of"]
 
 @lru_cache(maxsize=16)
 def _rows_of(sizes: tuple[int, ...], dimensions: tuple[int, ...], width: int, seed: int,
-             slices: tuple[tuple[int, int], ...]) -> Rows:
-    constants = row_constants(sizes, dimensions, seed, slices)
+             slices: tuple[tuple[int, int], ...], first_rows: tuple[int, ...]) -> Rows:
+    constants = row_constants(sizes, dimensions, seed, slices, first_rows)
     rows = Rows(**{name: array.ctypes.data for name, array in constants._asdict().items()},
                 tables=len(sizes), dimension=width)
     rows.constants = constants  # keeps the arrays alive while C++ uses their addresses
@@ -24,7 +24,8 @@ def _rows_of(sizes: tuple[int, ...], dimensions: tuple[int, ...], width: int, se
 
 def rows_of(model: Model, seed: int) -> Rows:
     """Return the C++ ``Rows`` of a model's tables."""
-    return _rows_of(model.rows, model.table_dimensions, model.width, seed, model.slices)
+    return _rows_of(model.rows, model.table_dimensions, model.width, seed, model.slices,
+                    model.first_rows)
 
 
 def given_rows(rows: GivenRows, dimension: int) -> Rows:

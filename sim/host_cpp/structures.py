@@ -58,17 +58,17 @@ class Rows(Shared):
     sizes: rows of each table.
     given: address of the first value of each given table.
     lengths: values of a row; a vector is filled up with +0.
-    pairs: pairs of values before the first value of a row.
+    pairs: pairs of values before the first value of a row. firsts: rows before the first row.
     strides: values from a row to the next, and from a value to the next in its row.
     """
 
     _fields_ = (*fields(c_void_p, "sizes", "seeds", "scales", "steps"),
                 *fields(c_uint64, "tables", "dimension"),
-                *fields(c_void_p, "given", "lengths", "strides", "pairs"))
+                *fields(c_void_p, "given", "lengths", "strides", "pairs", "firsts"))
     pointers = {"sizes": "const int64_t*", "seeds": "const uint64_t*", "scales": "const double*",
                 "steps": "const uint64_t*", "given": "const float* const*",
                 "lengths": "const int64_t*", "strides": "const int64_t*",
-                "pairs": "const int64_t*"}
+                "pairs": "const int64_t*", "firsts": "const int64_t*"}
 
 
 class GpuTimes(Shared):

@@ -204,8 +204,9 @@ def check_units(config: NicConfig, model: Model) -> None:
     NICs with ``owner_bags`` pool each table in its own way.
     """
     if model.slices:
-        raise ValueError("columns must be left out with interaction=true: the GPU joins the slices "
-                         "of a vector")
+        option = "blocks" if model.first_rows else "columns"
+        raise ValueError(f"{option} must be left out with interaction=true: the GPU joins the "
+                         f"slices of a vector")
     if model.uneven or (model.poolings and not config.owner_bags):
         raise ValueError("interaction must be false for tables of different dimensions or "
                          "poolings, not True: NICs send sums of padded vectors, which hosts "

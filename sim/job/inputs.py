@@ -11,7 +11,15 @@ from host.data.contents import check_contents, states
 from host.data.datasets import EXACT, default_model, known_format, open_samples
 from host.data.generator import generate
 from host.data.kept import KeptSamples
-from host.model import MODELS, Model, load_model, sliced, table_names, without_columns
+from host.model import (
+    MODELS,
+    Model,
+    load_model,
+    sliced,
+    table_names,
+    without_blocks,
+    without_columns,
+)
 from host.placement.shard import ShardPlan
 from host.samples import Samples, first_samples, rechunk
 from rtl.config import NicConfig
@@ -45,9 +53,10 @@ class SampleSource:
     def of(cls, workload: Workload) -> "SampleSource":
         """Find the format of the files, and the model if the workload names none."""
         whole, kind = _found(workload)
-        names = () if workload.columns is None or workload.model is None else (
+        cuts = workload.columns, workload.blocks
+        names = () if cuts == (None, None) or workload.model is None else (
             table_names(workload.model))
-        return cls(workload, with_slices(whole, workload.columns, workload.wire, names), kind)
+        return cls(workload, with_slices(whole, *cuts, workload.wire, names), kind)
 
     def with_model(self, model: Model) -> "SampleSource":
         """Return this source for another ``model``."""
@@ -60,7 +69,7 @@ class SampleSource:
     @cached_property
     def _opened(self) -> KeptSamples:
         workload = self.workload
-        model = without_columns(self.model)
+        model = without_columns(without_blocks(self.model))
         _ = self._states  # of the files before they are opened
         return KeptSamples(
             generate(model, workload.samples or GENERATED, workload.seed)

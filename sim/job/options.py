@@ -18,8 +18,8 @@ _PARTS = {"workload": Workload, "simulation": Simulation, "outputs": Outputs}
 _REPORTED = (
     "model", "nodes", "samples", "first_sample", "mini_batch", "in_flight", "warmup", "batching",
     "window", "data", "format", "placement", "copied_rows", "pool", "own_bags", "repeats", "wire",
-    "columns", "engine", "fidelity", "threads", "skip", "network", "pcie", "gpu", "mlp", "seed",
-    "cluster", "waves", "waves_node", "waves_window", "faults", "patience")
+    "columns", "blocks", "engine", "fidelity", "threads", "skip", "network", "pcie", "gpu", "mlp",
+    "seed", "cluster", "waves", "waves_node", "waves_window", "faults", "patience")
 """Members of a report's ``options``, in order; the report adds the NIC. Clock gating is left out,
 because it changes only the speed of a run."""
 

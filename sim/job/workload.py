@@ -24,7 +24,7 @@ from host.timing.pcie import PcieProfile
 from host.toml.profile import load_profile
 from rtl.config import preset
 from sim.job.arguments import check_bounds
-from sim.job.columns import parse_columns
+from sim.job.columns import FORMS, parse_slices
 from sim.job.fault_plan import FaultPlan
 from sim.job.settings import apply_settings
 
@@ -124,7 +124,12 @@ class Workload:
         None, "Tables that are placed in slices of some columns, each slice with an owner: the "
         "name or number of a table, and the values of a row in a slice. The slices pool at their "
         "owners, get all keys of the table, and send a part of its vector each, which the GPU "
-        "joins. For example 20:32.", metavar="TABLE:WIDTH,...")
+        "joins. For example 20:32.", metavar=FORMS["columns"])
+    blocks: str | None = option(
+        None, "Tables that are placed in blocks of consecutive rows, each block with an owner: the "
+        "name or number of a table, and the number of blocks. The blocks pool at their owners, get "
+        "the keys of their rows, and send a sum each. GPUs add the sums in the order of blocks. "
+        "For example 20:8.", metavar=FORMS["blocks"])
     network: AnyPath | NetworkProfile = option(
         "ethernet_100g_switch", _PROFILE.format("Network"), of_cluster=True)
     gpu: AnyPath | GpuProfile = option("gpu_rtx8000", _PROFILE.format("GPU"), of_cluster=True)
@@ -150,7 +155,8 @@ class Workload:
         check_placement(self.placement)
         if self.pool not in POOLS and not str(self.pool).endswith(".toml"):
             raise ValueError(f"pool must be {', '.join(POOLS)} or a TOML file, not {self.pool!r}")
-        _ = parse_columns(self.columns)
+        for name in FORMS:
+            _ = parse_slices(name, getattr(self, name))
         self._check_batching()
         _ = self.fault_plan
 

@@ -93,6 +93,7 @@ class PlanOptions:
     own_bags: str = same(Workload, "own_bags")
     wire: str = same(Workload, "wire")
     columns: str | None = same(Workload, "columns")
+    blocks: str | None = same(Workload, "blocks")
     optimizer: str = option(
         "none", "Optimizer of a training, whose state the memory must hold: none, sgd or "
         "rowwise-adagrad.")

@@ -23,7 +23,7 @@ from fractions import Fraction
 import numpy as np
 
 from host.dlrm.formats import in_lanes, padding_notes
-from host.model import columns_of
+from host.model import columns_of, rows_of_block
 from host.placement.deal import PLACEMENTS
 from host.placement.pooling import pool_obstacles
 from host.placement.sets import NodeCaches
@@ -71,9 +71,9 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
     ``balance`` of rows and lookups, largest share over mean share, and ``nodes_needed``, GPUs of
     the model's rows), ``checks`` (needed and available quantity, whether the check ``holds``, and
     whether it is ``required``: other checks only affect speed), ``tables`` (of each table, summed
-    over the mini-batches: first and last of the ``columns`` of a slice, ``pool`` place,
-    ``obstacle`` to pooling at the owner, ``foreign_bags``,
-    ``foreign_keys``, ``distinct_foreign_rows`` per share and mini-batch, ``missed_rows`` of LRU
+    over the mini-batches: first and last of the ``columns`` of a slice and of the ``rows`` of a
+    block, ``pool`` place, ``obstacle`` to pooling at the owner, ``foreign_bags``, ``foreign_keys``,
+    ``distinct_foreign_rows`` per share and mini-batch, ``missed_rows`` of LRU
     remote caches, the fraction of foreign keys that ``remote_cache_saves``, h, the estimate h^L of
     ``cached_bags`` for bags of L keys, ``requester_bytes`` and ``owner_bytes`` of payload if the
     table pools there, the ``headers`` of full packets, and in training the ``gradients`` with
@@ -96,8 +96,8 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
         raise ValueError(f"optimizer must be one of {', '.join(STATE_BYTES)}, not {optimizer!r}")
     if hit_rate is not None and not 0 <= hit_rate <= 1:
         raise ValueError(f"hit_rate must be between 0 and 1, not {hit_rate!r}")
-    for name, needed in (("own_bags", "nic"), ("wire", "float32"), ("columns", None)) if (
-            optimizer != "none") else ():
+    for name, needed in (("own_bags", "nic"), ("wire", "float32"), ("columns", None),
+                         ("blocks", None)) if optimizer != "none" else ():
         if getattr(workload, name) != needed:
             raise ValueError(f"{name} must be {needed} with an optimizer, "
                              f"not {getattr(workload, name)!r}")
@@ -129,7 +129,8 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
     unique, misses = (float(traffic.counts[name].sum()) for name in ("unique", "misses"))
     lookups = float(traffic.counts["lookups"].sum())
     memory = system.cluster.gpu_memory_bytes
-    tables = [row | {"table": model.originals[number], "columns": columns_of(model, number)}
+    tables = [row | {"table": model.originals[number], "columns": columns_of(model, number),
+                     "rows": rows_of_block(model, number)}
               for number, row in enumerate(pools.tables(
                   wire_of(system.config, lanes.width, dealt.beats),
                   pool_obstacles(dealt, system.config, traffic.longest.tolist())))]
@@ -146,6 +147,7 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
         "nodes": workload.nodes, "gpus": workload.nodes * workload.gpus,
         "placement": workload.placement, "pool": workload.pool,
         "own_bags": workload.own_bags, "wire": workload.wire, "columns": workload.columns,
+        "blocks": workload.blocks,
         "optimizer": optimizer,
         "data": workload.data, "format": source.kind, "seed": workload.seed,
         "mini_batch": workload.mini_batch, "in_flight": workload.in_flight,

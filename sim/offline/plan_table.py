@@ -131,7 +131,7 @@ def _pools(result: dict) -> Table:
     for row in sorted(tables, key=bytes_at, reverse=True)[:_MOST_TABLES]:
         shown.add_row(
             ":".join((str(row["table"]), *("-".join(map(str, each)) for each in (
-                row["columns"],) if each))), row["pool"],
+                row["columns"], row["rows"]) if each))), row["pool"],
             *(f"{row[name]:,}" for name in (
                 "foreign_bags", "foreign_keys", "distinct_foreign_rows")),
             *("-" if row[name] is None else f"{row[name]:.1%}" for name in (

@@ -218,8 +218,8 @@ def test_options_of_a_report_are_plain_and_flat():
     assert list(RunOptions().as_dict()) == [
         "model", "nodes", "samples", "first_sample", "mini_batch", "in_flight", "warmup",
         "batching", "window", "data", "format", "placement", "copied_rows", "pool", "own_bags",
-        "repeats", "wire", "columns", "engine", "fidelity", "threads", "skip", "network", "pcie",
-        "gpu", "mlp", "seed", "cluster", "waves", "waves_node", "waves_window", "faults",
+        "repeats", "wire", "columns", "blocks", "engine", "fidelity", "threads", "skip", "network",
+        "pcie", "gpu", "mlp", "seed", "cluster", "waves", "waves_node", "waves_window", "faults",
         "patience"]
 
 
