@@ -56,8 +56,8 @@ def test_blocks_replace_their_table():
 
 
 def test_each_block_has_the_keys_of_its_rows(samples):
-    assert samples.weights is not None
     parts, at = sliced(samples, BLOCKS), 0
+    assert samples.weights is not None and parts.weights is not None
     for number, lengths in enumerate(samples.bag_lengths.tolist()):
         starts = samples.bag_offsets[3 * number:]
         for table, original in enumerate(BLOCKS.originals):
