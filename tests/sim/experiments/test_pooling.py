@@ -10,9 +10,10 @@ from host.systems import EnTuning
 from sim import api
 from sim.evaluation.busy import busy_trace
 from sim.evaluation.en import EmberNic
-from sim.evaluation.en_nics import en_nic, owner_pooled
+from sim.evaluation.en_nics import en_nic, nics_of, owner_pooled
 from sim.evaluation.en_search import EnSearch
 from sim.evaluation.least import deliveries, least_times, link_bounds
+from sim.evaluation.nic_options import serving
 from sim.evaluation.nic_run import run_nics
 from sim.evaluation.placing import nic_us
 from sim.evaluation.point import Point
@@ -92,7 +93,8 @@ def test_nics_pool_foreign_bags_and_leave_own_bags_to_the_gpu(site, deliver):
         assert (times.own_rows, times.own_bags) == tuple(
             own[0].most(name) for name in ("own_rows", "own_bags"))
     # A driver's thread makes no more calls than fit into the interval.
-    most = times.interval_us / (site.devices.gpu.gpu.apart_us or 1e-9)
+    point, nics, trace, devices = nics_of(site, tuning)
+    most = times.interval_us / (serving(point, nics, devices, trace.model)[0].apart_us or 1e-9)
     assert times.launches >= min(times.pooled_launches, most) > 0 < times.pooled_launches
     assert times.pooled_rows > times.pooled_bags > 10
     link = link_bounds(site, owner_pooled(site, tuning))[0]
@@ -313,8 +315,8 @@ def test_a_comparison_lists_the_tables():
     assert rows["bl-tuned"]["tables"] is rows["bl-tuned"]["busiest"] is None
     assert {table["pool"] for table in rows["fs"]["tables"]} == {"owner"}
     assert set(rows["fs"]["tables"][0]) == {
-        "table", "columns", "pool", "foreign_bags", "foreign_keys", "distinct_foreign_rows",
-        "requester_bytes", "owner_bytes"}
+        "table", "columns", "rows", "pool", "foreign_bags", "foreign_keys",
+        "distinct_foreign_rows", "requester_bytes", "owner_bytes"}
     assert rows["fs"]["busiest"]["bytes"] > 0
     assert "8 of 8 tables pool at the owner" in rows["fs"]["options"]
     assert f"{rows['fs']['busiest']['bytes']:,.0f} B on the busiest link" in rows["fs"]["options"]

@@ -340,7 +340,7 @@ class FakeNics(NicCluster):
     entries, stuck_after = 1 << 20, float("inf")
 
     def __init__(self, options: TrainOptions, config, runtime, model: Model, plan: ShardPlan,
-                 rows: RowStore, backend, in_order=()):
+                 rows: RowStore, backend, wires, in_order=()):
         workload, optimizer = options.run.workload, options.learning.rule
         cluster = FakeCluster(model, workload.seed, optimizer, workload.nodes,
                               runtime.partials, self.entries, config.gradient_credits,
