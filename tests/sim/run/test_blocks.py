@@ -52,7 +52,7 @@ def _equal(options: RunOptions) -> dict:
 
 
 def test_blocks_have_owners_of_their_own(tmp_path):
-    job = Run(_options(tmp_path, nodes=4))
+    job = Run(_options(tmp_path, nodes=4, fidelity="fast"))
     assert job.model.rows == (1000, 1250, 1250, 1250, 1250, 70, 451, 450)
     owners = [table.owner for table in job.plan.tables]
     assert sorted(owners[1:5]) == [0, 1, 2, 3] and owners[6] != owners[7]

@@ -44,7 +44,7 @@ def _equal(tmp_path: Path, *settings: str, **changes) -> tuple[dict, dict]:
 
 
 def test_slices_have_owners_of_their_own(tmp_path):
-    job = Run(_options(tmp_path, columns=COLUMNS, nodes=4))
+    job = Run(_options(tmp_path, columns=COLUMNS, nodes=4, fidelity="fast"))
     assert job.model.slices == SLICES
     assert job.plan.beats.tolist() == [1, 1, 1, 1, 1, 3, 2, 2]
     owners = [table.owner for table in job.plan.tables]
@@ -98,6 +98,7 @@ def test_the_model_has_the_cycles_of_rtl(tmp_path, nodes):
     assert compared(_options(tmp_path, columns=COLUMNS, nodes=nodes)) == 0
 
 
+@thorough
 def test_dots_join_the_slices(tmp_path):
     """The GPU concatenates the slices of a vector before it computes dots."""
     path = tmp_path / "dots.toml"
@@ -118,7 +119,7 @@ def test_names_of_tables(tmp_path):
     pool.write_text('owner = ["b b", 3]')
     job = Run(RunOptions.of(config="tiny", nodes=2, samples=8, mini_batch=8, model=str(path),
                             pool=str(pool), columns="b b:16,3:32",
-                            settings=UNIQUE))
+                            settings=UNIQUE, fidelity="fast"))
     assert job.model.slices == SLICES
     assert (job.plan.owner_pooled > 0).tolist() == [
         table in (1, 3) for table, _ in SLICES]
@@ -156,7 +157,7 @@ def test_columns_that_are_rejected(tmp_path, changes, error):
 def test_the_choice_of_pools_keeps_slices_at_owners(tmp_path):
     """Few keys of many bytes would be looked up, but slices need owner pooling."""
     def pools(**changes) -> list[bool]:
-        options = _options(tmp_path, pool="auto", nodes=2, **changes)
+        options = _options(tmp_path, pool="auto", nodes=2, fidelity="fast", **changes)
         return (Run(options).plan.owner_pooled > 0).tolist()
 
     sliced = pools(columns="1:16,3:32")
