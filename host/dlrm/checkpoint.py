@@ -139,8 +139,8 @@ def _about(dense: DenseTrainer, rows: RowStore, optimizer: Optimizer,
     about = {"version": _VERSION, "seed": rows.seed, "mlp": dense.dlrm.mlp,
              **{f"model.{name}": value for name, value in asdict(rows.model).items()},
              # None, as in a checkpoint without these values.
-             "model.host_means": rows.model.host_means or None,
-             "model.slices": rows.model.slices or None,
+             **{f"model.{name}": getattr(rows.model, name) or None
+                for name in ("host_means", "slices", "first_rows")},
              **{f"optimizer.{name}": value for name, value in asdict(optimizer).items()},
              **{f"run.{name}": value for name, value in run.items()}}
     return json.loads(json.dumps(about))  # as read from a file: tuples become lists

@@ -1,4 +1,5 @@
 import hashlib
+import json
 import zipfile
 from dataclasses import replace
 
@@ -202,6 +203,18 @@ def test_what_is_no_checkpoint_is_refused(tmp_path, changes, message):
     with pytest.raises(InputError, match=f"checkpoint.npz: {message}"):
         load_checkpoint(path, trainer.dense, trainer.embeddings.rows, Optimizer())
     assert weights_sha256(trainer.dense, trainer.embeddings.rows) == before
+
+
+@pytest.mark.parametrize("field", ["host_means", "slices", "first_rows"])
+def test_a_checkpoint_from_before_a_field_is_taken(tmp_path, field):
+    def older(about):
+        return np.array(json.dumps({name: value for name, value in json.loads(str(about)).items()
+                                    if name != f"model.{field}"}))
+
+    trainer = reference_trainer(MODEL, 3)
+    steps, _ = load_checkpoint(saved(tmp_path, about=older), trainer.dense,
+                               trainer.embeddings.rows, Optimizer())
+    assert steps == 1
 
 
 @pytest.mark.parametrize("model, seed, optimizer, message", [
