@@ -11,9 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from host.model.shape import Model
-from host.samples import Samples
 
-__all__ = ["blocks_text", "cut", "rows_of_block", "with_blocks", "without_blocks"]
+__all__ = ["blocks_text", "rows_of_block", "with_blocks", "without_blocks"]
 
 
 def with_blocks(model: Model, counts: Mapping[int, int]) -> Model:
@@ -38,7 +37,7 @@ def with_blocks(model: Model, counts: Mapping[int, int]) -> Model:
     blocks = [(table, first) for table, rows in enumerate(model.rows)
               for first in range(0, rows, sizes.get(table, rows))]
     return replace(
-        _taken(model, [table for table, _ in blocks]),
+        model.with_tables([table for table, _ in blocks]),
         slices=tuple((table, 0) for table, _ in blocks),
         first_rows=tuple(first for _, first in blocks),
         rows=tuple(min(sizes.get(table, rows), rows - first) for table, first in blocks
@@ -50,26 +49,8 @@ def without_blocks(model: Model) -> Model:
     if not model.first_rows:
         return model
     first = [number for number, row in enumerate(model.first_rows) if row == 0]
-    return replace(_taken(model, first), slices=(), first_rows=(), rows=tuple(
+    return replace(model.with_tables(first), slices=(), first_rows=(), rows=tuple(
         np.bincount(model.originals, model.rows).astype(int).tolist()))
-
-
-def _taken(model: Model, kept: list[int]) -> Model:
-    """Return ``model`` with the tables of the numbers ``kept``, which may repeat."""
-    own = {field: tuple(of[table] for table in kept) if (of := getattr(model, field)) else ()
-           for field in ("rows", "bags", "dimensions", "poolings")}
-    own |= {field: tuple(number for number, table in enumerate(kept)
-                         if table in getattr(model, field))
-            for field in ("request_tables", "weighted_tables")}
-    return replace(model, **own)
-
-
-def cut(samples: Samples, model: Model) -> Samples:
-    """Return the ``samples`` of the original tables with the keys of each block of ``model``."""
-    if not model.first_rows:
-        return samples
-    return samples.with_tables(np.array(model.originals)).of_rows(
-        np.array(model.first_rows), np.array(model.rows))
 
 
 def rows_of_block(model: Model, table: int) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from host.model.blocks import cut, rows_of_block
+from host.model.blocks import rows_of_block
 from host.model.shape import Model
 from host.samples import Samples
 
@@ -37,13 +37,9 @@ def with_columns(model: Model, widths: Mapping[int, int], beat: int) -> Model:
                              f"not {width}")
     slices = tuple((table, first) for table, dimension in enumerate(model.table_dimensions)
                    for first in range(0, dimension, widths.get(table, dimension)))
-    own = {field: tuple(of[table] for table, _ in slices) if (of := getattr(model, field)) else ()
-           for field in ("rows", "bags", "poolings")}
-    own |= {field: tuple(number for number, (table, _) in enumerate(slices)
-                         if table in getattr(model, field))
-            for field in ("request_tables", "weighted_tables")}
-    return replace(model, slices=slices, **own, dimensions=tuple(
-        widths.get(table, model.table_dimensions[table]) for table, _ in slices))
+    return replace(
+        model.with_tables([table for table, _ in slices]), slices=slices, dimensions=tuple(
+            widths.get(table, model.table_dimensions[table]) for table, _ in slices))
 
 
 def without_columns(model: Model) -> Model:
@@ -51,21 +47,19 @@ def without_columns(model: Model) -> Model:
     if not model.slices:
         return model
     first = [number for number, (_, column) in enumerate(model.slices) if column == 0]
-    own = {field: tuple(of[number] for number in first) if (of := getattr(model, field)) else ()
-           for field in ("rows", "bags", "poolings")}
-    own |= {field: tuple(table for table, number in enumerate(first)
-                         if number in getattr(model, field))
-            for field in ("request_tables", "weighted_tables")}
-    return replace(model, slices=(), **own, dimensions=tuple(
+    return replace(model.with_tables(first), slices=(), dimensions=tuple(
         np.bincount(model.originals, model.table_dimensions).astype(int).tolist()))
 
 
 def sliced(samples: Samples, model: Model) -> Samples:
     """Return the ``samples`` of the original tables with bags of the slices or blocks of ``model``.
     """
-    if model.first_rows:
-        return cut(samples, model)
-    return samples.with_tables(np.array(model.originals)) if model.slices else samples
+    if not model.slices:
+        return samples
+    parts = samples.with_tables(np.array(model.originals))
+    if not model.first_rows:
+        return parts
+    return parts.of_rows(np.array(model.first_rows), np.array(model.rows))
 
 
 def are_slices(model: Model) -> np.ndarray:

@@ -270,13 +270,15 @@ class Model:
         added, and their records need no bit for it."""
         return replace(self, host_means=self.nic_pooling == "mean" or self.host_means)
 
-    def with_tables(self, kept: Sequence[int], name: str) -> "Model":
-        """Return this model with the tables of the numbers ``kept``, ascending, and a name."""
+    def with_tables(self, kept: Sequence[int], name: str | None = None) -> "Model":
+        """Return this model with the tables of the numbers ``kept``, ascending, of which some may
+        occur more than once. ``name``: None for the name of this model."""
         own = {field: tuple(of[table] for table in kept) if (of := getattr(self, field)) else ()
                for field in ("rows", "bags", "dimensions", "poolings", "slices", "first_rows")}
-        own |= {field: tuple(kept.index(table) for table in getattr(self, field) if table in kept)
+        own |= {field: tuple(number for number, table in enumerate(kept)
+                             if table in getattr(self, field))
                 for field in ("request_tables", "weighted_tables")}
-        return replace(self, name=name, **own)
+        return replace(self, name=self.name if name is None else name, **own)
 
     @property
     def keys(self) -> float:

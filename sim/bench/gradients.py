@@ -44,7 +44,7 @@ _QUANTUM = 64
 
 
 class Reducers(SideBySide):
-    """Both reducers of a NIC and, with exact sums, what rounds them; vectors of one beat."""
+    """Both reducers of a NIC, with the rounder bank of exact sums; vectors of one beat."""
 
     def __init__(self, config: NicConfig, lanes: int = LANES):
         exact = config.gradient_sums == "exact"
