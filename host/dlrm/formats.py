@@ -46,6 +46,10 @@ class VectorFormat:
         """Lanes of the longest vector in NICs: 4, 8 or a multiple of 16."""
         return max(padded(CODECS[self.name].lanes(each)) for each in self.dimensions)
 
+    def lanes_for(self, width: int) -> int:
+        """Return the lanes of vectors in NICs that have ``width`` values in host memory."""
+        return width if self.plain else self.lanes
+
     def rounded(self, vectors: np.ndarray, tables: np.ndarray) -> np.ndarray:
         """Return ``vectors``, float32 ``[n, width]``, of ``tables``, int64 ``[n]``, rounded to the
         format: float32 ``[n, width]``."""

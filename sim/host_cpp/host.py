@@ -149,7 +149,8 @@ class NativeNode:
             # The host launches the kernel only once.
             launch = cycles_of_us(replace(gpu, call_us=0.0).latency_us)
             rings = [RingPlace(*astuple(ring)) for ring in rings_of(config)]
-        lanes, row_bytes, plan = delivery.lanes(dimension), 4 * dimension, delivery.plan
+        lanes, row_bytes = delivery.wire.lanes_for(dimension), 4 * dimension
+        plan = delivery.plan
         times = GpuTimes(launch, cycles_of_us(gpu.kernel_us), gpu.cycles_per_row(row_bytes),
                          other_launch, gpu.cycles_of_products(bottom or 0),
                          cycles_of_us(gpu.apart_us), gpu.stream_bytes_per_cycle, gpu.streams,

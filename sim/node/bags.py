@@ -62,7 +62,7 @@ class Bags:
                  wire: VectorFormat = FLOAT32):
         self._node, self._config, self._plan = node, config, plan
         self._own_timed, self._gradients = own_timed, gradients
-        self._lanes = dimension if wire.plain else wire.lanes
+        self._lanes = wire.lanes_for(dimension)
         self._pooling, self._read, self._wire = pooling, read, wire
         self._rows, self._weighted, self._beats = plan.owner_pooled, plan.weighted, plan.beats
         self._held = plan.own_pooled(node) & (plan.owner_pooled > 0)

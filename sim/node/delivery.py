@@ -39,10 +39,6 @@ class Delivery:
     own_timed: bool = True
     wire: VectorFormat = FLOAT32
 
-    def lanes(self, dimension: int) -> int:
-        """Return the lanes of a vector of ``dimension`` values, padded for float32."""
-        return dimension if self.wire.plain else self.wire.lanes
-
     @classmethod
     def of(cls, config: NicConfig, runtime: Runtime, model: Model, plan: ShardPlan,
            node: int, own_timed: bool = True, wire: str = "float32") -> "Delivery":

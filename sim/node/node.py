@@ -81,7 +81,7 @@ class Node:
                                                                    memory)
         thread.join(lambda now: self._schedule_end(self._gpu.start(now)))
         delivery = delivery or Delivery()
-        lanes = delivery.lanes(dimension)
+        lanes = delivery.wire.lanes_for(dimension)
         self._rings = None if not delivery.gpu_rings else GpuRings(
             number, config, lanes, ResidentKernel(
                 gpu, 4 * dimension, self._events, lambda end: self.silent_gpu.after(end),

@@ -116,10 +116,11 @@ class UniqueShare:
             raise ProtocolError(f"that name vector {indices[wrong.argmax()]} of {len(vectors)}")
         at = self.first + np.flatnonzero(answered)
         lengths, slots = (each[answered] for each in step.bag_lengths(self._node))
-        of_vectors = np.zeros(len(vectors), np.int64)
-        of_vectors[indices] = np.repeat(np.tile(step.tables(self._node), len(slots)),
-                                        slots.reshape(-1))
-        vectors = self._wire.unpacked(vectors, of_vectors)
+        if not self._wire.plain:
+            of_vectors = np.zeros(len(vectors), np.int64)
+            of_vectors[indices] = np.repeat(np.tile(step.tables(self._node), len(slots)),
+                                            slots.reshape(-1))
+            vectors = self._wire.unpacked(vectors, of_vectors)
         weights, weighted = step.slot_weights(self._node)
         pooled = pool(vectors[indices], slots.reshape(-1), "sum",
                       None if weights is None else weights[keys[~self._empty]],
