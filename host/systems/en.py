@@ -55,9 +55,9 @@ def en(w: Workload, d: Devices, options: StepOptions, nic: NicTimes, delivery: D
     computes bag gradients notifies the NIC, while the bottom MLP runs backward and the gradients of
     the MLPs are all-reduced.
 
-    With values of 16 bits between nodes, the kernels that gather rows and pool bags convert a value
-    before they write it, and the kernel that expands vectors converts a value that it has read. The
-    kernels belong to EN, so that no kernel only converts. In ``bl-tuned``, the operators of a
+    With another format than float32 between nodes, the kernels that gather rows and pool bags
+    convert a value before they write it, and the kernel that expands vectors converts a value that
+    it has read. The kernels belong to EN: no kernel only converts. In ``bl-tuned``, the operators of a
     framework write and read float32, and kernels beside them convert.
 
     w: mini-batch under the common plan.

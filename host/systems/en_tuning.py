@@ -49,9 +49,9 @@ class EnTuning(HostTuning):
         full, which takes fewer headers; otherwise the NIC's timeouts apply. Inference only.
     jumbo: NICs send packets of up to 9,000 bytes, in place of 1,500. Inference only.
     deliver: one of `DELIVER`. Training requires vectors, so it excludes ``interaction``.
-    wire: format of vectors between nodes, one of `WIRES`. With 16 bits, GPUs convert: kernels that
-        gather rows or pool bags write vectors in this format, which NICs carry without an operation
-        on values, two values in a lane of 32 bits. Inference and ``unique`` only; excludes
+    wire: format of vectors between nodes, one of `WIRES`. Unless it is float32, GPUs convert:
+        kernels that gather rows or pool bags write vectors in this format, which NICs carry without
+        an operation on values. Inference and ``unique`` only; excludes
         ``reads``, because a NIC that reads rows reads float32. FS has float32, because its NICs
         pool.
     copied_rows: every GPU copies each table of at most this many rows, and the NIC never sees its
