@@ -57,8 +57,8 @@ def en(w: Workload, d: Devices, options: StepOptions, nic: NicTimes, delivery: D
 
     With another format than float32 between nodes, the kernels that gather rows and pool bags
     convert a value before they write it, and the kernel that expands vectors converts a value that
-    it has read. The kernels belong to EN: no kernel only converts. In ``bl-tuned``, the operators of a
-    framework write and read float32, and kernels beside them convert.
+    it has read. The kernels belong to EN: no kernel only converts. In ``bl-tuned``, the operators
+    of a framework write and read float32, and kernels beside them convert.
 
     w: mini-batch under the common plan.
     nic: times of NICs with this delivery, up to the last completion word.
