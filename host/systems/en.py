@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from host.devices.dense_work import cast
 from host.devices.embedding_work import (
     WEIGHT_BYTES,
     expanded_interaction,
@@ -16,10 +17,10 @@ from host.systems.devices import Devices
 from host.systems.en_tuning import EnTuning
 from host.systems.nic_times import NicTimes
 from host.systems.nic_use import NicUse, own_bags
-from host.systems.options import StepOptions
+from host.systems.options import WIRES, StepOptions
 from host.systems.program import After, Program, Work
 from host.systems.stage import Step
-from host.systems.tables import in_shares, value_bits, vector_bytes
+from host.systems.tables import bytes_of, in_shares, value_bits, vector_bytes
 from host.systems.workload import Workload
 from host.wire.indices import check_share
 
@@ -58,7 +59,9 @@ def en(w: Workload, d: Devices, options: StepOptions, nic: NicTimes, delivery: D
     With another format than float32 between nodes, the kernels that gather rows and pool bags
     convert a value before they write it, and the kernel that expands vectors converts a value that
     it has read. The kernels belong to EN: no kernel only converts. In ``bl-tuned``, the operators
-    of a framework write and read float32, and kernels beside them convert.
+    of a framework write and read float32, and kernels beside them convert. In training, a kernel
+    converts the gradients of bags, as in ``bl-tuned``; the row update reads them as if they were
+    float32.
 
     w: mini-batch under the common plan.
     nic: times of NICs with this delivery, up to the last completion word.
@@ -107,11 +110,22 @@ class _En:
         added = at if not self._tuning.bags_once else program.kernels([
             ("gradients of equal bags", "backward_all_to_all", [
                 in_shares(self._w, segment_sum, "whole", "distinct_bags")])], at)
+        added = self._narrowed(added)
         told = (program.tell_from_gpu(added, "gradients are there") if self._tuning.completion else
                 program.tell_nic(program.wait(added, "gradients"), "gradients are there"))
         rows = self._use.update(told)
         program.wait((*rows, *dense.learn(program, at, self._options)))
         return self._step
+
+    def _narrowed(self, after: After) -> After:
+        """Convert the gradients of bags to the format between nodes, also those of own bags."""
+        bits = WIRES[self._tuning.wire]
+        if bits == WIRES["float32"]:
+            return after
+        w = self._w.once if self._tuning.bags_once else self._w
+        values = int(bytes_of(w, "bags").sum(axis=1).max()) // 4
+        return self._program.kernels([("to the format between nodes", "backward_all_to_all", [
+            cast(values, WIRES["float32"], bits)])], after)
 
     def _input_bytes(self) -> float:
         """Return the bytes copied to the GPU: dense features, keys of copied tables and of own

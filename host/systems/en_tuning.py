@@ -51,9 +51,10 @@ class EnTuning(HostTuning):
     deliver: one of `DELIVER`. Training requires vectors, so it excludes ``interaction``.
     wire: format of vectors between nodes, one of `WIRES`. Unless it is float32, GPUs convert:
         kernels that gather rows or pool bags write vectors in this format, which NICs carry without
-        an operation on values. Inference and ``unique`` only; excludes
-        ``reads``, because a NIC that reads rows reads float32. FS has float32, because its NICs
-        pool.
+        an operation on values. ``unique`` only; excludes ``reads``, because a NIC that reads rows
+        reads float32. In training, gradients have bfloat16 with ``float16``, the only other format,
+        and all tables pool at their owner, whose GPU updates them: NICs add float32. FS has
+        float32, because its NICs pool.
     copied_rows: every GPU copies each table of at most this many rows, and the NIC never sees its
         keys. Inference only; excludes ``interaction``.
     pool: node that pools the bags of a table, one of `POOLS`; ``auto`` chooses for each table.
@@ -110,8 +111,9 @@ class EnTuning(HostTuning):
                     or (training and (self.copied_rows > 0 or self.relaunch or self.patient
                                      or self.jumbo))
                     or (self.bags_once and self.deliver == "interaction")
-                    or (self.wire != "float32" and (training or self.reads
-                                                   or self.deliver != "unique"))
+                    or (self.wire != "float32" and (
+                        self.reads or self.deliver != "unique"
+                        or (training and not self._halves_at_gpus)))
                     or (self.ring and self.reads)
                     or (self.pool != POOLS[0] and self.ring)
                     or not possible_update(self.pool, self.update, training)
@@ -119,6 +121,11 @@ class EnTuning(HostTuning):
                     or (self.threads > 1 and self.driven)
                     or (self.communicators > 1 and not training)
                     or (self.relaunch and not (self.ring and self.completion and self.dense)))
+
+    @property
+    def _halves_at_gpus(self) -> bool:
+        """Whether vectors and gradients have 16 bits, and GPUs of the owners sum the gradients."""
+        return (WIRES[self.wire] == 16 and self.pool != POOLS[0] and self.update == UPDATES[0])
 
     @property
     def driven(self) -> bool:

@@ -42,7 +42,7 @@ class CompareOptions:
         "fs, en or a sum of parts such as lc+rc.")
     wire: str = option(
         "float32", "Shortest format of a value between nodes that a system may choose (bl-tuned; "
-        "en in inference).", among=tuple(WIRES))
+        "en in inference, and with 16 bits in training).", among=tuple(WIRES))
     mtu: int = option(
         MTUS[0], "Bytes of the largest packets between nodes that a system may choose, "
         f"{' or '.join(map(str, MTUS))}.")

@@ -78,7 +78,9 @@ class EmberNic(System):
             try:
                 option = search.options()[0]
                 if narrow and not search.fits(option):
-                    return "wire must be float32: the slots of a share do not fit unique delivery"
+                    return "wire must be float32: " + (
+                        "NICs sum gradients of tables that pool at the requester"
+                        if site.training else "the slots of a share do not fit unique delivery")
                 return search.why_not_weighted(option)
             except ValueError as error:
                 return str(error)

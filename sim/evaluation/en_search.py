@@ -242,12 +242,15 @@ class EnSearch(Search):
 
     def fits(self, tuning: EnTuning) -> bool:
         """Return whether NICs hold every sample and can deliver: an index for each slot, or the
-        vectors of a result.
+        vectors of a result. NICs that sum gradients, of tables that pool at the requester, have
+        float32.
 
         A NIC that serves several GPUs delivers a vector to each: it has no unique delivery.
         """
         if slots_of(self.site.nic_trace, self._tables(tuning),
                     tuning.copied_rows) > NicConfig.most_hold_vectors // 2:
+            return False
+        if self.site.training and tuning.wire != "float32" and not self._all_at_owner(tuning):
             return False
         if tuning.deliver == "interaction":
             return nics_interact(self.site.trace.model)
@@ -269,8 +272,12 @@ class EnSearch(Search):
         pool at the owner, where GPUs read the rows, in the same way without this option."""
         if not tuning.reads or self.site.training:
             return True
+        return not self._all_at_owner(tuning)
+
+    def _all_at_owner(self, tuning: EnTuning) -> bool:
+        """Return whether all tables that NICs serve pool at their owner."""
         served = sum(rows > tuning.copied_rows for rows in self.site.trace.model.rows)
-        return len(self._tables(tuning)) < served
+        return len(self._tables(tuning)) == served
 
     def _sees(self, tuning: EnTuning) -> bool:
         """Return whether NICs see all rows that they read."""

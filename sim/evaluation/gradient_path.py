@@ -59,7 +59,8 @@ def with_updates(point: Fields, nics: Nics, trace: Trace, devices: Devices, work
     gpus = plan.pools_at_owner and point.system.update == UPDATES[0]
     repeats = point.system.repeats
     sums = reductions(trace, plan, config, gpus, repeats)
-    bags = bag_traffic(trace, plan, config, runtime, repeats) if gpus else (None,) * len(sums)
+    bags = (bag_traffic(trace, plan, config, runtime, repeats, nics.wire) if gpus else
+            (None,) * len(sums))
     found, times = updates_of(point, nics, trace, nic), []
     for number, (each, w, of, rows, missed, sent) in enumerate(zip(
             nic.times, work.plain, sums, found.rows, found.misses, bags)):

@@ -8,6 +8,7 @@ import numpy as np
 
 from host.batching import REPEATS, MiniBatch
 from host.batching.repeats import sent_bags
+from host.dlrm.formats import in_lanes
 from host.once import once
 from host.placement.reduction import Reduction, reduction
 from host.placement.sets import NodeCaches
@@ -83,11 +84,13 @@ def reductions(trace: Trace, plan: ShardPlan, config: NicConfig, gpus: bool = Fa
 
 @once
 def bag_traffic(trace: Trace, plan: ShardPlan, config: NicConfig, runtime: Runtime,
-                repeats: str = REPEATS[0]) -> tuple[BagTraffic, ...]:
+                repeats: str = REPEATS[0], wire: str = "float32") -> tuple[BagTraffic, ...]:
     """Return the bags with gradients of each measured mini-batch, where GPUs update the rows;
-    ``repeats``: as of :func:`reductions`."""
+    ``repeats``: as of :func:`reductions`; ``wire``: format of vectors, whose bits gradients have.
+    """
+    width = in_lanes(trace.model, wire).width
     return tuple(BagTraffic.of(sent_bags(batch.samples, plan.nodes, repeats), plan, config,
-                               runtime, trace.model.width) for batch in trace.measured)
+                               runtime, width) for batch in trace.measured)
 
 
 @dataclass(frozen=True)

@@ -62,9 +62,23 @@ def test_kernels_move_fewer_bytes_of_gpu_memory():
     assert saved[0] - saved[1] == pytest.approx(6 * 64 / 10)
 
 
+def test_training_converts_the_gradients_of_all_bags():
+    d, w = devices(software=TUNED), workload(model=WIDE)
+    nic, tuning = NicTimes(), EnTuning(ring=False, pool="owner")
+    found = [en(w, d, StepOptions(training=True), nic, OWN, replace(tuning, wire=wire))
+             for wire in ("float32", "float16")]
+    wide, narrow = ([stage.name for stage in step.stages] for step in found)
+    assert "to the format between nodes" not in wide
+    assert narrow.index("to the format between nodes") < narrow.index("gradients are there")
+
+
 def test_options_with_the_format():
     own = EnTuning(wire="float16")
     assert own.possible() and not own.possible(training=True)
+    at_owner = replace(own, ring=False, pool="owner")
+    assert at_owner.possible(training=True)
+    assert not replace(at_owner, update="nic").possible(training=True)
+    assert not replace(at_owner, wire="int8").possible(training=True)
     assert not replace(own, ring=False, reads=True).possible()
     assert not any(replace(own, deliver=each).possible() for each in ("pooled", "interaction"))
     assert "float16 between nodes" in own.words() and "float32 between" not in EnTuning().in_words()

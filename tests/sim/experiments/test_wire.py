@@ -80,6 +80,31 @@ def test_bounds_stay_bounds(model, pool):
     assert least.delivered_bytes < 0.7 * wide.delivered_bytes
 
 
+def test_gradients_take_half_the_bytes_in_training():
+    """Of vectors of 128 values, which leave beside keys."""
+    point = POINT.changed(workload="training", in_flight=None)
+    search = EnSearch(Site.of(point), True)
+    wide, narrow = (search.nic(EnTuning(ring=False, pool="owner", wire=wire))
+                    for wire in ("float32", "float16"))
+    gradients = narrow.traffic["gradients"]["bytes"] / wide.traffic["gradients"]["bytes"]
+    assert 0.45 < gradients < 0.65
+    wide_us, narrow_us = (each.times[0].owner_updates for each in (wide, narrow))
+    assert narrow_us.bags_us < wide_us.bags_us and narrow_us.link_us < 0.65 * wide_us.link_us
+    assert narrow_us.kernels == wide_us.kernels
+
+
+def test_training_chooses_16_bits_only_where_nics_add_nothing():
+    point = POINT.changed(workload="training", in_flight=None, fixed=FEW, **SLOW)
+    wide, narrow = (point.changed(wire=wire) for wire in ("float32", "float16"))
+    found = [each.kind.at(Site.of(each))[0] for each in (wide, narrow)]
+    assert found[1].tuning.wire == "float16" and found[1].tuning.update == "gpu"
+    assert found[1].interval_us < 0.8 * found[0].interval_us
+    # The short bags of some tables take fewer bytes as rows.
+    mixed = point.changed(wire="float16", fixed=(*FEW, "pool=auto", "wire=float16"))
+    assert mixed.kind.why_not_placed(Site.of(mixed)) == (
+        "wire must be float32: NICs sum gradients of tables that pool at the requester")
+
+
 def test_lanes_of_each_table_count():
     point = POINT.changed(dataset=MIXED, nodes=2)
     trace = Site.of(point).trace
@@ -171,7 +196,9 @@ def test_formats_of_a_point():
 
     assert wires() == ("float32", "float16")
     training = {"workload": "training", "in_flight": None}
-    for changes in ({"wire": "float32"}, {"nodes": 1}, training, {"fixed": ("reads=true",)},
+    assert wires(**training) == wires(**training, wire="int8") == ("float32", "float16")
+    for changes in ({"wire": "float32"}, {"nodes": 1}, training | {"fixed": ("update=nic",)},
+                    training | {"fixed": ("pool=requester",)}, {"fixed": ("reads=true",)},
                     {"nodes": 2, "gpus": 2, "inside": "topology_dgx_h100"},
                     *({"fixed": (f"deliver={each}",)} for each in DELIVER[:2])):
         assert wires(**changes) == ("float32",), changes
@@ -182,7 +209,7 @@ def test_formats_of_a_point():
 
 
 @pytest.mark.parametrize(("fixed", "changes", "message"), [
-    ((), {"workload": "training", "in_flight": None},
+    (("update=nic",), {"workload": "training", "in_flight": None},
      "fixed must leave consistent options in training"),
     (("deliver=interaction",), {}, "fixed must leave consistent options in inference"),
     (("deliver=pooled",), {}, "fixed must leave consistent options in inference"),
