@@ -43,9 +43,8 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
     settings = {name: getattr(csr, name) for name in _PORTS}
     # Longer vectors do not share beats.
     settings["vector_packing"] = Mux(csr.vector_beats == 1, csr.vector_packing, 0)
-    # Two float32 per word; longer vectors do not share beats.
-    settings["vector_words"] = Mux(csr.vector_beats == 1, 8 >> csr.vector_packing,
-                                   csr.vector_beats << 3)
+    if config.training and config.owner_bags:
+        settings["gradient_words"] = csr.gradient_words
     settings["interact"] = csr.interaction_mode != InteractionMode.OFF
     unique = csr.unique_delivery & (csr.interaction_mode == InteractionMode.OFF)
     for name, block in parts.items():

@@ -81,7 +81,8 @@ def pool_rounded(vectors: np.ndarray, lengths: np.ndarray, pooling: str,
 
 def divided(model: Model, vectors: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Return ``vectors [n, tables, d]`` of bags of ``lengths [n, tables]``, divided by float32 of
-    the length in each table whose means the NICs leave to the host.
+    the length in each table whose means the NICs leave to the host. Row blocks have the length of
+    the whole bag.
 
     Forward, this makes means of the NICs' sums. Backward, it makes the gradient of a sum of the
     gradient of its mean. If NICs make all means, the vectors are unchanged.
@@ -90,6 +91,9 @@ def divided(model: Model, vectors: np.ndarray, lengths: np.ndarray) -> np.ndarra
         return vectors
     poolings = model.poolings or (model.pooling,) * model.tables
     result, mean = vectors.copy(), np.array(poolings) == "mean"
+    if model.first_rows:
+        tables = np.array(model.originals)
+        lengths = (lengths @ np.eye(tables.max() + 1, dtype=np.int64)[tables])[:, tables]
     result[:, mean] = means(vectors[:, mean].reshape(-1, vectors.shape[2]),
                             lengths[:, mean].reshape(-1)).reshape(result[:, mean].shape)
     return result

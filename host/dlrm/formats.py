@@ -12,7 +12,7 @@ from host.distinct import distinct
 from host.dlrm.codecs import CODECS
 from host.model import MOST_VALUES, Model, padded
 
-__all__ = ["FLOAT32", "VectorFormat", "in_lanes", "longest", "padding_notes"]
+__all__ = ["FLOAT32", "VectorFormat", "gradients_beside", "in_lanes", "longest", "padding_notes"]
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,12 @@ def in_lanes(model: Model, name: str) -> Model:
     dimension = lanes(model.dimension)
     return replace(model, dimension=dimension, bottom=(*model.bottom[:-1], dimension),
                    dimensions=tuple(map(lanes, model.dimensions)))
+
+
+def gradients_beside(name: str) -> str:
+    """Return the usual format of gradients beside vectors in format ``name``: the range of bfloat16
+    is that of float32."""
+    return "float32" if name == "float32" else "bfloat16"
 
 
 def longest(lanes: int, name: str) -> int:

@@ -2,7 +2,8 @@
 
 A block is looked up with those keys of a bag whose rows it has. The vector of a bag is the sum of
 the vectors of its blocks, added in ascending order, in float32: TorchRec's row-wise sharding. It
-differs from the vector of the whole table by rounding.
+differs from the vector of the whole table by rounding. For a mean, GPUs divide the sum of each
+block by the keys of the whole bag before they add.
 """
 
 from collections.abc import Mapping
@@ -21,8 +22,7 @@ def with_blocks(model: Model, counts: Mapping[int, int]) -> Model:
 
     counts: number of blocks, by table. Bags of a block are stated as those of its table.
 
-    Raises ``ValueError`` for a table that the model lacks, that pools to means, or whose blocks
-    would have no rows.
+    Raises ``ValueError`` for a table that the model lacks, or whose blocks would have no rows.
     """
     for table, count in counts.items():
         if not 0 <= table < model.tables:
@@ -30,14 +30,11 @@ def with_blocks(model: Model, counts: Mapping[int, int]) -> Model:
         if not 1 <= count <= model.rows[table]:
             raise ValueError(f"blocks of table {table} must be between 1 and {model.rows[table]}, "
                              f"its rows, not {count}")
-        if (model.poolings or (model.pooling,) * model.tables)[table] != "sum":
-            raise ValueError(f"blocks must not have table {table}, which pools to means: GPUs add "
-                             f"the sums of blocks")
     sizes = {table: -(-model.rows[table] // count) for table, count in counts.items()}
     blocks = [(table, first) for table, rows in enumerate(model.rows)
               for first in range(0, rows, sizes.get(table, rows))]
     return replace(
-        model.with_tables([table for table, _ in blocks]),
+        model.with_host_means().with_tables([table for table, _ in blocks]),
         slices=tuple((table, 0) for table, _ in blocks),
         first_rows=tuple(first for _, first in blocks),
         rows=tuple(min(sizes.get(table, rows), rows - first) for table, first in blocks
@@ -49,7 +46,7 @@ def without_blocks(model: Model) -> Model:
     if not model.first_rows:
         return model
     first = [number for number, row in enumerate(model.first_rows) if row == 0]
-    return replace(model.with_tables(first), slices=(), first_rows=(), rows=tuple(
+    return replace(model.with_tables(first), slices=(), first_rows=(), host_means=False, rows=tuple(
         np.bincount(model.originals, model.rows).astype(int).tolist()))
 
 

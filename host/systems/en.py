@@ -11,13 +11,15 @@ from host.devices.embedding_work import (
     segment_sum,
 )
 from host.devices.gpu_time import GpuTime
+from host.dlrm.codecs import CODECS
+from host.dlrm.formats import gradients_beside
 from host.systems.delivery import Delivery
 from host.systems.dense import Dense
 from host.systems.devices import Devices
 from host.systems.en_tuning import EnTuning
 from host.systems.nic_times import NicTimes
 from host.systems.nic_use import NicUse, own_bags
-from host.systems.options import WIRES, StepOptions
+from host.systems.options import StepOptions
 from host.systems.program import After, Program, Work
 from host.systems.stage import Step
 from host.systems.tables import bytes_of, in_shares, value_bits, vector_bytes
@@ -119,13 +121,13 @@ class _En:
 
     def _narrowed(self, after: After) -> After:
         """Convert the gradients of bags to the format between nodes, also those of own bags."""
-        bits = WIRES[self._tuning.wire]
-        if bits == WIRES["float32"]:
+        bits = CODECS[gradients_beside(self._tuning.wire)].bits
+        if self._tuning.wire == "float32":
             return after
         w = self._w.once if self._tuning.bags_once else self._w
         values = int(bytes_of(w, "bags").sum(axis=1).max()) // 4
         return self._program.kernels([("to the format between nodes", "backward_all_to_all", [
-            cast(values, WIRES["float32"], bits)])], after)
+            cast(values, CODECS["float32"].bits, bits)])], after)
 
     def _input_bytes(self) -> float:
         """Return the bytes copied to the GPU: dense features, keys of copied tables and of own

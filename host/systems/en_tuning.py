@@ -52,9 +52,8 @@ class EnTuning(HostTuning):
     wire: format of vectors between nodes, one of `WIRES`. Unless it is float32, GPUs convert:
         kernels that gather rows or pool bags write vectors in this format, which NICs carry without
         an operation on values. ``unique`` only; excludes ``reads``, because a NIC that reads rows
-        reads float32. In training, gradients have bfloat16 with ``float16``, the only other format,
-        and all tables pool at their owner, whose GPU updates them: NICs add float32. FS has
-        float32, because its NICs pool.
+        reads float32. In training, gradients then have bfloat16, and all tables pool at their
+        owner, whose GPU updates them: NICs add float32. FS has float32, because its NICs pool.
     copied_rows: every GPU copies each table of at most this many rows, and the NIC never sees its
         keys. Inference only; excludes ``interaction``.
     pool: node that pools the bags of a table, one of `POOLS`; ``auto`` chooses for each table.
@@ -113,7 +112,7 @@ class EnTuning(HostTuning):
                     or (self.bags_once and self.deliver == "interaction")
                     or (self.wire != "float32" and (
                         self.reads or self.deliver != "unique"
-                        or (training and not self._halves_at_gpus)))
+                        or (training and (self.pool == POOLS[0] or self.update != UPDATES[0]))))
                     or (self.ring and self.reads)
                     or (self.pool != POOLS[0] and self.ring)
                     or not possible_update(self.pool, self.update, training)
@@ -121,11 +120,6 @@ class EnTuning(HostTuning):
                     or (self.threads > 1 and self.driven)
                     or (self.communicators > 1 and not training)
                     or (self.relaunch and not (self.ring and self.completion and self.dense)))
-
-    @property
-    def _halves_at_gpus(self) -> bool:
-        """Whether vectors and gradients have 16 bits, and GPUs of the owners sum the gradients."""
-        return (WIRES[self.wire] == 16 and self.pool != POOLS[0] and self.update == UPDATES[0])
 
     @property
     def driven(self) -> bool:

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.bags.bounds import RowBounds
-from rtl.bags.layouts import VECTOR_WORDS, ArrivedBag, BagBeat, OwnedSegment, Segment
+from rtl.bags.layouts import GRADIENT_WORDS, ArrivedBag, BagBeat, OwnedSegment, Segment
 from rtl.bags.splitter import SegmentSplit
 from rtl.bags.store import SegmentStore
 from rtl.config import NicConfig
@@ -93,7 +93,7 @@ class BagCheck(wiring.Component):
     counted (training): event: with ``freed``, and the last bag of the beat has a gradient.
     fault (``outward``): event :data:`rtl.formats.Refused` with ``valid``, in the cycle of
         ``refused``.
-    vector_words, step, open (training): words of a gradient; the step whose gradients pass, while
+    gradient_words, step, open (training): words of a gradient; the step whose gradients pass, while
         it is ``open``.
     node, nodes: number of this node, and the number of nodes.
     vector_beats: beats of the vector of a key; may change while idle.
@@ -124,7 +124,7 @@ class BagCheck(wiring.Component):
             **DESCRIPTOR_WRITES, "write_ready": Out(1),
             "counters": Out(self._counted), "idle": Out(1),
         } | ({"arrived": Out(stream.Signature(ArrivedBag)), "counted": Out(1),
-              "vector_words": In(VECTOR_WORDS), "step": In(STEP_BITS), "open": In(1, init=1)}
+              "gradient_words": In(GRADIENT_WORDS), "step": In(STEP_BITS), "open": In(1, init=1)}
              if config.training else {})
           | ({"fault": Out(data.StructLayout(Refused.members | {"valid": 1}))}
              if outward else {}))
@@ -159,7 +159,7 @@ class BagCheck(wiring.Component):
             bounds.wide.eq(split.coming.wide), bounds.enable.eq(split.moves),
         ]
         if self._trains:
-            m.d.comb += items.vector_words.eq(self.vector_words)
+            m.d.comb += items.gradient_words.eq(self.gradient_words)
         self._judge(m, split, bounds.bad, queue)
         quiet = self._decide(m, queue.o, store)
         m.d.comb += self.idle.eq(items.idle & split.idle & queue.idle & quiet & store.idle)

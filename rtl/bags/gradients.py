@@ -6,12 +6,12 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.bags.check import BagCheck
 from rtl.bags.layouts import (
-    VECTOR_WORDS,
+    GRADIENT_WORDS,
     ArrivedBag,
     BagBeat,
     OutgoingSegment,
     OwnedSegment,
-    gradient_words,
+    gradient_bag_words,
 )
 from rtl.config import NicConfig
 from rtl.formats import (
@@ -51,7 +51,7 @@ class BagGradients(wiring.Component):
     refused: stream of :data:`rtl.formats.Refused`, a message for each bag that the check dropped.
     consumed: beats that left the buffer or were dropped, modulo 2^16.
     gradient_step: the step whose gradients pass.
-    vector_words: words of a gradient.
+    gradient_words: words of a gradient.
     lost: bit mask of failed nodes.
     node, nodes, vector_beats, write_en, write_table, write_word, write_data, write_ready: see
         :class:`~rtl.bags.check.BagCheck`.
@@ -70,7 +70,7 @@ class BagGradients(wiring.Component):
             "i": In(stream.Signature(RecordBeat)), "o": Out(stream.Signature(OutgoingSegment)),
             "sent": Out(stream.Signature(ArrivedBag)), "refused": Out(stream.Signature(Refused)),
             "consumed": Out(CREDIT_BITS), "gradient_step": In(STEP_BITS),
-            "vector_words": In(VECTOR_WORDS), "lost": In(config.nodes),
+            "gradient_words": In(GRADIENT_WORDS), "lost": In(config.nodes),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS),
             "vector_beats": self._check.signature.members["vector_beats"], **DESCRIPTOR_WRITES,
             "write_ready": Out(1),
@@ -93,7 +93,7 @@ class BagGradients(wiring.Component):
             dropped.eq(self.i.valid & ~fifo.i.ready),
             faults.i.valid.eq(check.fault.valid), faults.i.payload.step.eq(check.fault.step),
             faults.i.payload.status.eq(check.fault.status),
-            check.step.eq(self.gradient_step), check.vector_words.eq(self.vector_words),
+            check.step.eq(self.gradient_step), check.gradient_words.eq(self.gradient_words),
             *(getattr(check, name).eq(getattr(self, name))
               for name in ("node", "nodes", "vector_beats", *DESCRIPTOR_WRITES)),
             self.write_ready.eq(check.write_ready),
@@ -120,7 +120,7 @@ class BagGradients(wiring.Component):
         wiring.connect(m, check.o, source.i)
         wiring.connect(m, output.o, wiring.flipped(self.o))
         item, drains, gone = source.o.payload, Signal(), Signal()
-        size = _sized(m, item.segment, output.i.payload, self.vector_words,
+        size = _sized(m, item.segment, output.i.payload, self.gradient_words,
                       output.i.valid & output.i.ready)
         m.d.comb += [
             gone.eq(Mux(item.segment.head, self.lost.bit_select(item.node, 1), drains)),
@@ -143,7 +143,7 @@ class GradientLists(wiring.Component):
     i: stream of :data:`~rtl.bags.layouts.OwnedSegment`, whole bags.
     bags: stream of :data:`~rtl.bags.layouts.OwnedSegment`, bags without gradients.
     o: stream of :data:`~rtl.bags.layouts.OutgoingSegment` to destination 0, bags of gradients.
-    vector_words: words of a gradient.
+    gradient_words: words of a gradient.
     counters: ``gradients``, bags of gradients.
     idle: no bag inside.
     """
@@ -154,7 +154,7 @@ class GradientLists(wiring.Component):
     def __init__(self):
         super().__init__({
             "i": In(stream.Signature(OwnedSegment)), "bags": Out(stream.Signature(OwnedSegment)),
-            "o": Out(stream.Signature(OutgoingSegment)), "vector_words": In(VECTOR_WORDS),
+            "o": Out(stream.Signature(OutgoingSegment)), "gradient_words": In(GRADIENT_WORDS),
             "counters": Out(CounterLayout("gradients")), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
@@ -168,7 +168,7 @@ class GradientLists(wiring.Component):
         item, segment, out = source.o.payload, source.o.payload.segment, output.i.payload
         head = data.View(GradientHead, segment.words.word_select(segment.first, RECORD_BITS))
         mine, before = Signal(), Signal()
-        size = _sized(m, segment, out, self.vector_words, output.i.valid & output.i.ready)
+        size = _sized(m, segment, out, self.gradient_words, output.i.valid & output.i.ready)
         m.d.comb += [
             mine.eq(Mux(segment.head, head.gradient, before)),
             output.i.valid.eq(source.o.valid & mine), onwards.i.valid.eq(source.o.valid & ~mine),
@@ -186,14 +186,14 @@ class GradientLists(wiring.Component):
         return m
 
 
-def _sized(m: Module, segment: data.View, out: data.View, vector_words: Signal,
+def _sized(m: Module, segment: data.View, out: data.View, gradient_words: Signal,
            moves) -> Signal:
     """Drive the segment of ``out``; return the words of its bag, kept from its head on."""
     head = data.View(GradientHead, segment.words.word_select(segment.first, RECORD_BITS))
     words = Signal(out.shape()["words"].shape)
     kept = Signal.like(words, reset_less=True)
     m.d.comb += [out.segment.eq(segment),
-                 words.eq(Mux(segment.head, gradient_words(head, vector_words), kept))]
+                 words.eq(Mux(segment.head, gradient_bag_words(head, gradient_words), kept))]
     with m.If(moves & segment.head):
         m.d.sync += kept.eq(words)
     return words

@@ -20,8 +20,8 @@ from rtl.formats import (
     RecordBeat,
 )
 
-__all__ = ["VECTOR_WORDS", "ArrivedBag", "AskedBag", "BagBeat", "BagStart", "OutgoingSegment",
-           "OwnedSegment", "Segment", "gradient_words", "split_beat", "split_item"]
+__all__ = ["GRADIENT_WORDS", "ArrivedBag", "AskedBag", "BagBeat", "BagStart", "OutgoingSegment",
+           "OwnedSegment", "Segment", "gradient_bag_words", "split_beat", "split_item"]
 
 BagBeat = data.StructLayout(RecordBeat.members | {"fresh": 1})
 """A received beat of bags. ``fresh``: it does not continue the bag of the previous beat."""
@@ -54,8 +54,8 @@ owner; ``own``: this node is the owner; ``final_beat``: see :data:`OwnedSegment`
 ArrivedBag = data.StructLayout({"source": NODE_BITS, "step": STEP_BITS})
 """A bag of gradients of ``step`` from ``source``, which will leave for the GPU."""
 
-VECTOR_WORDS = 8
-"""Bits of the number of words of a gradient, two float32 each."""
+GRADIENT_WORDS = 8
+"""Bits of the number of words of a gradient, two lanes each."""
 
 AskedBag = data.StructLayout({
     "valid": 1, "node": NODE_BITS, "place": LANDING_BITS, "final_beat": BEAT_INDEX_BITS})
@@ -63,10 +63,10 @@ AskedBag = data.StructLayout({
 ``final_beat``: number of the vector's last beat, from 0."""
 
 
-def gradient_words(head: data.View, vector_words: ValueLike) -> Value:
+def gradient_bag_words(head: data.View, gradient_words: ValueLike) -> Value:
     """Return the words of a bag of gradients with its ``head``, a :data:`GradientHead`."""
     pairs = head.keys[1:] + head.keys[0]
-    return 1 + Mux(head.wide, head.keys, pairs) + vector_words
+    return 1 + Mux(head.wide, head.keys, pairs) + gradient_words
 
 
 def split_beat(user: ShapeLike) -> data.StructLayout:

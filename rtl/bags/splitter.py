@@ -6,7 +6,7 @@ from amaranth.hdl import C, Cat, Module, Mux, ShapeLike, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.bags.layouts import VECTOR_WORDS, split_beat, split_item
+from rtl.bags.layouts import GRADIENT_WORDS, split_beat, split_item
 from rtl.formats import RECORD_BITS, RECORDS_PER_BEAT, BagHead, GradientHead, QueryBag, RecordKind
 from rtl.stream import SkidBuffer
 
@@ -42,7 +42,7 @@ class SegmentSplit(wiring.Component):
     -----
     i: stream of :func:`rtl.bags.layouts.split_beat`.
     o: stream of :func:`rtl.bags.layouts.split_item`.
-    vector_words (``gradients``): words of a gradient; may change while idle.
+    gradient_words (``gradients``): words of a gradient; may change while idle.
     idle: no beat inside.
 
     Raises ``ValueError`` for ``most`` out of range.
@@ -60,7 +60,7 @@ class SegmentSplit(wiring.Component):
         self._beat, self._item = split_beat(user), split_item(user)
         super().__init__({"i": In(stream.Signature(self._beat)),
                           "o": Out(stream.Signature(self._item)), "idle": Out(1),
-                          **({"vector_words": In(VECTOR_WORDS)} if gradients else {})})
+                          **({"gradient_words": In(GRADIENT_WORDS)} if gradients else {})})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -144,7 +144,7 @@ class SegmentSplit(wiring.Component):
             behind = Mux(word.weighted, Mux(word.wide, pairs, word.keys[0]), 0)
             if self._gradients:
                 of_gradient = data.View(GradientHead, Value.cast(word)).gradient
-                behind = Mux(of_gradient, self.vector_words, behind)
+                behind = Mux(of_gradient, self.gradient_words, behind)
             m.d.comb += [
                 # The lowest bits carry 1, for the head.
                 size.eq((Cat(C(1, 1), part.most) + Cat(C(1, 1), part.more))[1:]),

@@ -155,7 +155,7 @@ def _training_controls(config: NicConfig):
 
     Registers of binary32 words accept any value.
     """
-    share, words = config.partial_beats // config.nodes, (1 << 32) - 1
+    share, word = config.partial_beats // config.nodes, (1 << 32) - 1
     yield ("training", 1, 0, 0, 1,
            "1: lookups of a step wait until the rows of the previous step are updated")
     yield ("overtake", 1, 0, 0, 1,
@@ -170,8 +170,12 @@ def _training_controls(config: NicConfig):
         yield ("gpu_updates", 1, 0, 0, 1,
                "1: the host gets an END of each step, and the step waits until its GPU has updated "
                "the rows of bags of gradients")
-    yield "learning_rate", 32, 0x3DCCCCCD, 0, words, "learning rate, binary32"
-    yield "epsilon", 32, 0x322BCC77, 0, words, "epsilon of row-wise Adagrad, binary32"
+        words = 8 * config.vector_beats >> config.vector_packing
+        yield ("gradient_words", words.bit_length(), words, 2, words,
+               "words of 8 bytes of the gradient of a bag, whose format may differ from that of "
+               "vectors")
+    yield "learning_rate", 32, 0x3DCCCCCD, 0, word, "learning rate, binary32"
+    yield "epsilon", 32, 0x322BCC77, 0, word, "epsilon of row-wise Adagrad, binary32"
     yield "gradient_timeout", 16, 64, 0, 0xFFFF, "cycles until an open partials packet leaves"
     yield ("gradient_window", 16, config.gradient_window, 2, config.partial_beats,
            "beats of partials that may be in flight to one owner")

@@ -41,8 +41,8 @@ class CompareOptions:
         SYSTEMS, "Systems, with commas between: cpu-mpi, bl-paper, bl-tuned, nic, lc, rc, sc, "
         "fs, en or a sum of parts such as lc+rc.")
     wire: str = option(
-        "float32", "Shortest format of a value between nodes that a system may choose (bl-tuned; "
-        "en in inference, and with 16 bits in training).", among=tuple(WIRES))
+        "float32", "Shortest format of a value between nodes that a system may choose (bl-tuned, "
+        "en).", among=tuple(WIRES))
     mtu: int = option(
         MTUS[0], "Bytes of the largest packets between nodes that a system may choose, "
         f"{' or '.join(map(str, MTUS))}.")

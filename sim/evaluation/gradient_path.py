@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from host.batching import REPEATS
+from host.dlrm.formats import gradients_beside
 from host.systems import UPDATES, Devices, workload_of
 from rtl.config import preset
 from sim.evaluation.fields import Fields
@@ -59,7 +60,8 @@ def with_updates(point: Fields, nics: Nics, trace: Trace, devices: Devices, work
     gpus = plan.pools_at_owner and point.system.update == UPDATES[0]
     repeats = point.system.repeats
     sums = reductions(trace, plan, config, gpus, repeats)
-    bags = (bag_traffic(trace, plan, config, runtime, repeats, nics.wire) if gpus else
+    bags = (bag_traffic(trace, plan, config, runtime, repeats,
+                        gradients_beside(nics.wire)) if gpus else
             (None,) * len(sums))
     found, times = updates_of(point, nics, trace, nic), []
     for number, (each, w, of, rows, missed, sent) in enumerate(zip(

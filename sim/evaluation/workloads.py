@@ -86,7 +86,7 @@ def reductions(trace: Trace, plan: ShardPlan, config: NicConfig, gpus: bool = Fa
 def bag_traffic(trace: Trace, plan: ShardPlan, config: NicConfig, runtime: Runtime,
                 repeats: str = REPEATS[0], wire: str = "float32") -> tuple[BagTraffic, ...]:
     """Return the bags with gradients of each measured mini-batch, where GPUs update the rows;
-    ``repeats``: as of :func:`reductions`; ``wire``: format of vectors, whose bits gradients have.
+    ``repeats``: as of :func:`reductions`; ``wire``: format of gradients.
     """
     width = in_lanes(trace.model, wire).width
     return tuple(BagTraffic.of(sent_bags(batch.samples, plan.nodes, repeats), plan, config,

@@ -137,9 +137,10 @@ def _held_by_queue(config: NicConfig, model: Model, workload: Workload) -> float
 def divides_by_table(config: NicConfig, model: Model, runtime: Runtime) -> bool:
     """Return whether NICs make the means of ``model`` although other tables pool to sums.
 
-    Otherwise hosts divide the sums, see :func:`host.dlrm.dlrm.divided`.
+    Otherwise hosts divide the sums, see :func:`host.dlrm.dlrm.divided`, as they do with row blocks.
     """
-    return bool(config.owner_bags and model.poolings) and runtime.deliver != "unique"
+    return bool(config.owner_bags and model.poolings and not model.first_rows) and (
+        runtime.deliver != "unique")
 
 
 def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workload) -> None:

@@ -47,6 +47,7 @@ class Bags:
     gradients: function that takes the bags with gradients of a list, with its step, at a given
         time; None without training.
     wire: format of the vectors of other nodes. Own bags are rounded in the same way.
+    gradient_wire: format of the gradients of other nodes.
 
     Members: ``foreign``, ``own``: bags pooled; ``keys`` of both; ``lists`` of other nodes' bags.
     """
@@ -59,10 +60,10 @@ class Bags:
                  awake: Callable[[float], float], ended: Callable[[Step, float], None],
                  own_timed: bool = True,
                  gradients: Callable[[BagGradients, int, float], None] | None = None,
-                 wire: VectorFormat = FLOAT32):
+                 wire: VectorFormat = FLOAT32, gradient_wire: VectorFormat = FLOAT32):
         self._node, self._config, self._plan = node, config, plan
         self._own_timed, self._gradients = own_timed, gradients
-        self._lanes = wire.lanes_for(dimension)
+        self._gradient_lanes = gradient_wire.lanes_for(dimension)
         self._pooling, self._read, self._wire = pooling, read, wire
         self._rows, self._weighted, self._beats = plan.owner_pooled, plan.weighted, plan.beats
         self._held = plan.own_pooled(node) & (plan.owner_pooled > 0)
@@ -99,7 +100,7 @@ class Bags:
         with_gradients: BagGradients | None = None
         try:
             if self._gradients is not None:
-                words, with_gradients = split_lists(words, self._lanes)
+                words, with_gradients = split_lists(words, self._gradient_lanes)
             bags = parse_bags(words)
         except ValueError as error:
             raise self._wrong(f"sent its host a list of bags: {error}") from None

@@ -27,7 +27,8 @@ class Delivery:
     plan: plan of the tables if GPUs pool bags; else None.
     own_pooling: ``sum`` or ``mean``, by which the GPU pools a node's own bags.
     own_timed: whether the kernel of the own bags takes time.
-    wire: format of vectors, between which and float32 the GPU converts.
+    wire, gradient_wire: formats of vectors and of gradients of bags, between which and float32 the
+        GPU converts.
     """
 
     pooling: str | None = None
@@ -38,6 +39,7 @@ class Delivery:
     own_pooling: str = "sum"
     own_timed: bool = True
     wire: VectorFormat = FLOAT32
+    gradient_wire: VectorFormat = FLOAT32
 
     @classmethod
     def of(cls, config: NicConfig, runtime: Runtime, model: Model, plan: ShardPlan,

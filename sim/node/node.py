@@ -94,7 +94,8 @@ class Node:
             number, config, delivery.plan, dimension, delivery.own_pooling, read, gpu, thread,
             memory, self._events, self._send, lambda end: self.silent_gpu.after(end),
             self._end_pooled, delivery.own_timed,
-            None if training is None else self._take_gradients, delivery.wire)
+            None if training is None else self._take_gradients, delivery.wire,
+            delivery.gradient_wire)
         """The pooler of bags of owner-pooled tables, None without these tables."""
         self._completions = (Completions(number, delivery.completion_slots)
                              if delivery.completion_slots else None)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from host.dlrm.formats import FLOAT32, VectorFormat
 from host.dlrm.optimizer import Optimizer
 from host.dlrm.row_store import RowStore
 from host.dlrm.rows import row_values
@@ -116,18 +115,17 @@ class Backend:
     def training_node(self, number: int, engine: Engine, config: NicConfig, plan: ShardPlan,
                       rows: RowStore, pcie: PcieProfile, gpu: GpuProfile,
                       delivery: Delivery, gpu_tables: Sequence[int] = (),
-                      optimizer: Optimizer | None = None,
-                      gradient_wire: VectorFormat = FLOAT32) -> Node:
+                      optimizer: Optimizer | None = None) -> Node:
         """Return a node for training, with ``rows`` in GPU memory. Its GPU updates the rows of
-        ``gpu_tables`` by ``optimizer``; ``gradient_wire`` is the format of gradients between
-        nodes."""
+        ``gpu_tables`` by ``optimizer``."""
         payload = config.host_payload_beats
 
         def training(events, send, awake, thread) -> TrainingHost:
             memory = GpuMemory(number, rows, lambda *key: plan.owner_of(*key, number) == number,
                                gpu, payload, events, send, awake, thread)
             updates = GpuUpdates(number, memory, plan, gpu_tables, optimizer or Optimizer(), gpu,
-                                 thread, events, awake, gradient_wire) if gpu_tables else None
+                                 thread, events, awake,
+                                 delivery.gradient_wire) if gpu_tables else None
             return TrainingHost(number, memory, config.gradient_credits, gradient_payload(config),
                                 events, send, updates)
 

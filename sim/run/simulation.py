@@ -1,7 +1,7 @@
 """Simulation: the one place that builds a cluster of NICs, hosts and GPUs, and drives it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 
 from host.dlrm.formats import FLOAT32, VectorFormat, in_lanes
@@ -139,11 +139,10 @@ class Simulation:
         delivery = Delivery.of(config, self.runtime, model, self.plan, number,
                                workload.owner_tables is None, workload.wire)
         if self._written is not None:
-            return self._backend.training_node(number, engine, config, self.plan,
-                                               self._written.stores[number], self._pcie, self.gpu,
-                                               delivery, self._written.gpu_tables,
-                                               self._written.optimizer,
-                                               self._written.gradient_wire)
+            return self._backend.training_node(
+                number, engine, config, self.plan, self._written.stores[number], self._pcie,
+                self.gpu, replace(delivery, gradient_wire=self._written.gradient_wire),
+                self._written.gpu_tables, self._written.optimizer)
         bottom = bottom_operations(model) if self.runtime.interaction else None
         return self._backend.node(number, engine, config, model, self._pcie, self.gpu, bottom,
                                   delivery)

@@ -31,6 +31,7 @@ from sim.run.simulation import Simulation, WrittenRows
 from sim.training.comparison import Comparison
 from sim.training.options import TrainOptions
 from sim.training.tables import Clock, ClusterTables
+from sim.training.wires import gradient_words
 
 __all__ = ["NicCluster", "check_single_copies", "check_windows", "first_of", "split_rows",
            "training_config", "training_registers"]
@@ -141,7 +142,8 @@ class NicCluster:
         stores = split_rows(rows, check_single_copies(plan))
         registers = training_registers(config, runtime, optimizer, workload.nodes)
         if config.owner_bags:
-            registers["gpu_updates"] = int(bool(in_order))
+            registers |= {"gpu_updates": int(bool(in_order)),
+                          "gradient_words": gradient_words(config, model, wires[1])}
         check_windows([registers] * workload.nodes)
         self.simulation = simulation = Simulation(
             options.run, config, runtime, model, plan, backend,

@@ -8,6 +8,7 @@ from gen.base.option import AnyPath, option
 from host.batching import REPEATS
 from host.data.datasets import input_files
 from host.dlrm.codecs import CODECS
+from host.dlrm.formats import gradients_beside
 from host.dlrm.optimizer import Optimizer
 from host.systems import UPDATES
 from sim.files.outputs import check_outputs
@@ -34,7 +35,7 @@ class Learning:
     gradient_wire: str | None = option(
         None, "Format of gradients between GPUs. Other formats than float32 require that all "
         "tables pool at their owner, whose GPUs update them.", among=tuple(CODECS),
-        shown="bfloat16 with a wire of 16 bits, otherwise float32")
+        shown="bfloat16, or float32 with a wire of float32")
 
     def __post_init__(self) -> None:
         check_bounds(self)
@@ -161,8 +162,7 @@ class TrainOptions:
     @property
     def gradient_wire(self) -> str:
         """The format of gradients between GPUs."""
-        short = CODECS[self.run.workload.wire].bits == CODECS["bfloat16"].bits
-        return self.learning.gradient_wire or ("bfloat16" if short else "float32")
+        return self.learning.gradient_wire or gradients_beside(self.run.workload.wire)
 
     def check_files(self) -> None:
         """Raise ``ValueError`` if an output would overwrite an input or a different output.

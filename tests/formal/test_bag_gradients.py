@@ -53,7 +53,7 @@ class Bags:
     words: words of the bag.
     """
 
-    def __init__(self, bench: Bench, port, vector_words: Value):
+    def __init__(self, bench: Bench, port, gradient_words: Value):
         m, source = bench.m, stream.Signature(_ITEM).create()
         self.item, self.inside, kept = source.payload, Signal(), Signal(_ITEM)
         self.head = Signal(_ITEM)
@@ -70,7 +70,7 @@ class Bags:
             m.d.sync += [self.inside.eq(~item.tail), kept.eq(self.head)]
         rows = Mux(self.head.wide, self.head.keys, (self.head.keys + 1) >> 1)
         self.words = Signal(5)
-        m.d.comb += self.words.eq(1 + rows + vector_words)
+        m.d.comb += self.words.eq(1 + rows + gradient_words)
 
 
 def lists(*edits: tuple[str, str]) -> Bench:
@@ -78,9 +78,9 @@ def lists(*edits: tuple[str, str]) -> Bench:
     bench = Bench()
     m = bench.m
     m.submodules.dut = dut = variant(GradientLists, *edits, SkidBuffer=Wires)()
-    vector_words = bench.constant(3, "vector_words")
-    m.d.comb += dut.vector_words.eq(vector_words)
-    bags = Bags(bench, dut.i, vector_words)
+    gradient_words = bench.constant(3, "gradient_words")
+    m.d.comb += dut.gradient_words.eq(gradient_words)
+    bags = Bags(bench, dut.i, gradient_words)
     item, shown = dut.i.payload, dut.o.payload
     left = bench.sink(dut.o, "o", shown.segment.first)
     onwards = bench.sink(dut.bags, "bags", dut.bags.payload.segment.first)
@@ -181,10 +181,10 @@ def leaving(*edits: tuple[str, str]) -> Bench:
     """Return a bench of the host's bags that passed; nodes fail and rejoin at any time."""
     bench = Bench()
     m, (dut, parts) = bench.m, host(bench, *edits)
-    vector_words, failed = bench.constant(3, "vector_words"), bench.free(NODES, "failed")
-    m.d.comb += [dut.vector_words.eq(vector_words), dut.lost.eq(failed)]
+    gradient_words, failed = bench.constant(3, "gradient_words"), bench.free(NODES, "failed")
+    m.d.comb += [dut.gradient_words.eq(gradient_words), dut.lost.eq(failed)]
     passed, out = parts.check.o, dut.o.payload
-    bags = Bags(bench, passed, vector_words)
+    bags = Bags(bench, passed, gradient_words)
     # The skid buffer may see a head that is dropped before it has room.
     m.d.comb += dut.o.ready.eq(bench.free(name="ready"))
     left, passes, gone = dut.o.valid & dut.o.ready, Signal(), (failed >> bags.head.node)[0]
@@ -218,7 +218,8 @@ def test_bag_gradients(made):
     ({"list"}, "m.If(segment.head & (segment.first == k))", "m.If(segment.first == k)"),
     ({"list"}, "(segment.first == k)", "(k == 0)"),
     ({"list"}, "source.eq(item.node)", "source.eq(0)"),
-    ({"list"}, "gradient_words(head, vector_words), kept", "gradient_words(head, vector_words), 0"),
+    ({"list"}, "gradient_bag_words(head, gradient_words), kept",
+     "gradient_bag_words(head, gradient_words), 0"),
     ({"bags"}, "onwards.i.valid.eq(source.o.valid & ~mine)", "onwards.i.valid.eq(source.o.valid)"),
 ], ids=["in-part", "each-segment", "blocked", "any-word", "first-word", "no-node",
         "words-of-a-segment", "twice"])

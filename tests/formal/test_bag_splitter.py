@@ -47,15 +47,15 @@ def split(*edits: tuple[str, str], gradients: bool = False, inside: bool = True)
         _SIZE_BITS=SIZE_BITS)(_BEAT, MOST, plain=not gradients, gradients=gradients)
     dut._MustUse__silence = True  # elaborated here, because statements refer to its parts
     m.submodules.dut = dut.elaborate(None)
-    vector_words = bench.constant(2, "vector_words") if gradients else None
+    gradient_words = bench.constant(2, "gradient_words") if gradients else None
     beats = stream.Signature(_BEAT).create()
     beat, given = beats.payload, dut.i.payload
     entered = bench.source(beats)
     m.d.comb += [
         dut.i.valid.eq(beats.valid), beats.ready.eq(dut.i.ready), given.user.eq(beat),
         given.records.eq(beat.records), given.last.eq(beat.last), given.fresh.eq(beat.fresh)]
-    if vector_words is not None:
-        m.d.comb += dut.vector_words.eq(vector_words)
+    if gradient_words is not None:
+        m.d.comb += dut.gradient_words.eq(gradient_words)
     for k in range(WORDS):
         word, made = beat.words[k], Signal(GradientHead if gradients else QueryBag, name=f"made{k}")
         m.d.comb += [given.data.word_select(k, RECORD_BITS).eq(made),
@@ -80,7 +80,7 @@ def split(*edits: tuple[str, str], gradients: bool = False, inside: bool = True)
     m.d.comb += [
         begins.eq((stop != 0) | ended | of.fresh | ((rest == 0) & ~endless)),
         word.eq(Mux(begins, Mux(segment.first[0], of.words[1], of.words[0]), head))]
-    plain, size_of, of_long = _measured(word, vector_words)
+    plain, size_of, of_long = _measured(word, gradient_words)
     m.d.comb += [whole.eq(size_of), long.eq(of_long)]
     room = (of.records - stop)[:2]
     owed = Mux(begins, whole, rest)
@@ -130,7 +130,7 @@ def split(*edits: tuple[str, str], gradients: bool = False, inside: bool = True)
         part, sized, of_plain, too_long = dut.parts[n]
         for k, found in ((1, part), (2, sized), (3, inner["ahead"][n]), (4, inner["here"][n])):
             kept = line[k].user
-            is_plain, words, is_long = _measured(kept.words[n], vector_words)
+            is_plain, words, is_long = _measured(kept.words[n], gradient_words)
             high, there = kept.words[n].high, (kept.records - n)[:2]
             if k == 1:
                 good = (part.plain == is_plain) & (is_plain | (part.over == high)) & (
@@ -171,15 +171,15 @@ def _bits(word: Value, gradients: bool) -> Value:
                view.gradient if gradients else view.bag))
 
 
-def _measured(word: data.View, vector_words: Value | None) -> tuple[Value, Value, Value]:
+def _measured(word: data.View, gradient_words: Value | None) -> tuple[Value, Value, Value]:
     """Return whether ``word`` is a record, the words of its item, and whether they are too many."""
     pairs = (word.keys + 1) >> 1
     rows, behind = Mux(word.wide, word.keys, pairs), Mux(word.weighted, pairs, 0)
-    if vector_words is not None:
+    if gradient_words is not None:
         # A gradient with weights has any size: the check drops it.
         rows = Mux(word.other & word.weighted, word.keys, rows)
-        behind = Mux(word.other, vector_words, behind)
-    plain = C(0, 1) if vector_words is not None else ~word.other
+        behind = Mux(word.other, gradient_words, behind)
+    plain = C(0, 1) if gradient_words is not None else ~word.other
     words = Mux(plain, 1, 1 + rows + behind)
     return plain, words, ~plain & (word.high | (words > MOST))
 
@@ -205,7 +205,7 @@ def test_bag_splitter(gradients):
     ({"record", "size"}, False, "Mux(final, beats[-2].data[:RECORD_BITS], word)", "word"),
     ({"long"}, False, "size > self._most", "size > self._most + 1"),
     ({"long", "size"}, False, "part.over.eq(pairs >> _SIZE_BITS - 1 != 0)", "part.over.eq(0)"),
-    ({"size", "tail"}, True, "Mux(of_gradient, self.vector_words, behind)", "behind"),
+    ({"size", "tail"}, True, "Mux(of_gradient, self.gradient_words, behind)", "behind"),
     ({"beats_in_order", "size"}, False, "comes.eq(advance & valids[-2])", "comes.eq(advance)"),
 ], ids=["whole-beat", "one-item", "behind-a-gap", "across-packets", "keys-below-0", "wide",
         "head-as-a-row", "cut-always", "no-tail", "record-before", "too-long", "many-keys",

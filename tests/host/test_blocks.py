@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from host.data.generator import generate
-from host.dlrm.dlrm import Dlrm, pooled_reference
+from host.dlrm.dlrm import Dlrm, divided, pooled_reference
 from host.dlrm.interaction import added_blocks
 from host.dlrm.rows import row_values
 from host.model import (
@@ -106,6 +106,22 @@ def test_the_vector_of_a_bag_is_the_sum_of_its_blocks_in_order(samples):
     assert np.allclose(vectors, whole, rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("means", [{"pooling": "mean"}, {"poolings": ("sum", "sum", "mean")}])
+def test_the_mean_of_a_bag_is_the_sum_of_its_parts(samples, means):
+    whole = replace(WHOLE, weighted_tables=(), **means)
+    samples, parts = replace(samples, weights=None), with_blocks(whole, {2: 3})
+    assert without_blocks(parts) == whole and parts.nic_pooling == "sum"
+    split = sliced(samples, parts)
+    sums = pooled_reference(split, parts, 3)
+    found = added_blocks(parts, divided(parts, sums, split.bag_lengths))
+    for number, lengths in enumerate(samples.bag_lengths.tolist()):
+        count = np.float32(max(1, lengths[2]))
+        first, second, third = (sums[number, table] / count for table in (2, 3, 4))
+        assert (found[number, 2] == first + second + third).all()
+    assert np.allclose(Dlrm(parts, 3).forward(split), Dlrm(whole, 3).forward(samples),
+                       rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize("interaction", ["cat", "dot"])
 def test_predictions_are_near_those_of_whole_tables(samples, interaction):
     model = replace(WHOLE, interaction=interaction, dimensions=() if interaction == "dot" else
@@ -118,9 +134,7 @@ def test_predictions_are_near_those_of_whole_tables(samples, interaction):
 @pytest.mark.parametrize(("model", "counts", "message"), [
     (WHOLE, {3: 2}, "blocks must name tables 0 to 2, not 3"),
     (WHOLE, {0: 11}, "blocks of table 0 must be between 1 and 10, its rows, not 11"),
-    (WHOLE, {0: 0}, "blocks of table 0 must be between 1 and 10, its rows, not 0"),
-    (replace(WHOLE, poolings=("sum", "sum", "mean"), weighted_tables=()), {2: 2},
-     "blocks must not have table 2, which pools to means: GPUs add the sums of blocks")])
+    (WHOLE, {0: 0}, "blocks of table 0 must be between 1 and 10, its rows, not 0")])
 def test_blocks_that_cannot_be(model, counts, message):
     with pytest.raises(ValueError, match=message):
         with_blocks(model, counts)

@@ -78,7 +78,6 @@ def test_options_with_the_format():
     at_owner = replace(own, ring=False, pool="owner")
     assert at_owner.possible(training=True)
     assert not replace(at_owner, update="nic").possible(training=True)
-    assert not replace(at_owner, wire="int8").possible(training=True)
     assert not replace(own, ring=False, reads=True).possible()
     assert not any(replace(own, deliver=each).possible() for each in ("pooled", "interaction"))
     assert "float16 between nodes" in own.words() and "float32 between" not in EnTuning().in_words()

@@ -93,7 +93,7 @@ def test_bags_for_other_owners_leave(bad, gap, stall, lost):
     refused: list[dict] = []
 
     async def after(ctx):
-        for name, value in (("gradient_step", STEP), ("vector_words", VECTOR), ("lost", lost)):
+        for name, value in (("gradient_step", STEP), ("gradient_words", VECTOR), ("lost", lost)):
             ctx.set(getattr(dut, name), value)
         ctx.set(dut.sent.ready, 1)
         ctx.set(dut.refused.ready, 1)
@@ -173,7 +173,7 @@ def test_bags_with_gradients_go_to_the_gpu():
     onwards, taken = [], []
 
     async def setup(ctx):
-        ctx.set(dut.vector_words, VECTOR)
+        ctx.set(dut.gradient_words, VECTOR)
         await sender(dut.i, items, stall=0.2)(ctx)
         ctx.set(dut.i.valid, 0)
 
@@ -201,7 +201,7 @@ def test_an_owner_accepts_gradients_of_the_open_step_only():
     taken: list[dict] = []
 
     async def after(ctx):
-        for name, value in (("step", STEP), ("vector_words", VECTOR), ("open", 1)):
+        for name, value in (("step", STEP), ("gradient_words", VECTOR), ("open", 1)):
             ctx.set(getattr(dut, name), value)
         ctx.set(dut.o.ready, 1)
         firsts = [n for n, beat in enumerate(beats) if beat["fresh"]]
@@ -248,7 +248,7 @@ def test_the_message_about_a_bag_without_its_end_has_its_step():
         packets += [(number, beat) for beat in beats[:len(beats) if number % 2 else 1]]
 
     async def after(ctx):
-        ctx.set(dut.vector_words, VECTOR)
+        ctx.set(dut.gradient_words, VECTOR)
         ctx.set(dut.step, STEP + 1)
         ctx.set(dut.o.ready, 1)
         ctx.set(dut.arrived.ready, 1)

@@ -62,10 +62,13 @@ def test_blocks_have_owners_of_their_own(tmp_path):
 @pytest.mark.parametrize("changes", [
     {}, {"nodes": 1}, {"nodes": 4}, {"nodes": 4, "wire": "float16"}, {"wire": "int8"},
     {"placement": "lookups"}, {"repeats": "indices"}, {"own_bags": "gpu"}, {"copied_rows": 1000},
-    {"weighted": (1, 3)}, {"blocks": "1:8"}],
+    {"weighted": (1, 3)}, {"blocks": "1:8"}, {"blocks": "2:3"},
+    {"blocks": "2:3", "settings": ("owner_bags=64",)}],
     ids=lambda changes: ", ".join(f"{name} {value}" for name, value in changes.items()) or "plain")
 def test_predictions_are_those_of_the_reference(tmp_path, changes):
-    result = _equal(_options(tmp_path, **changes))
+    settings = changes.get("settings", ())
+    result = _equal(_options(tmp_path, *settings, **{
+        name: value for name, value in changes.items() if name != "settings"}))
     assert result["options"]["blocks"] == changes.get("blocks", BLOCKS)
 
 
@@ -105,8 +108,6 @@ def test_keys_are_sent_once_and_a_sum_by_each_block(tmp_path):
 @pytest.mark.parametrize(("changes", "error"), [
     ({"blocks": "1"}, "blocks must be TABLE:BLOCKS,..., such as 20:32, not '1'"),
     ({"blocks": "1:2,1:4"}, "blocks must name a table once, but table 1 is named twice"),
-    ({"blocks": "2:2"},
-     "blocks must not have table 2, which pools to means: GPUs add the sums of blocks"),
     ({"blocks": "1:4", "columns": "1:16"}, "blocks must be left out with columns, not '1:4'"),
     ({"blocks": "1:4", "pool": "requester"}, "table 1 has row blocks, so it must pool at its "
                                              "owner, not at the requester: use pool owner"),
