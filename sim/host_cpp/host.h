@@ -455,8 +455,7 @@ private:
     }
     // Pool the own bags of a share that begins.
     void pool_own(Step& step, double now) {
-        if (!step.own_bags && step.sends()) return;
-        if (!config_.own_timed && step.sends()) return place_own(step, now);
+        if (step.sends() && (!step.own_bags || !config_.own_timed)) return place_own(step, now);
         step.pooling = true;
         own_bags += step.own_bags;
         bag_keys += step.own_keys;

@@ -153,9 +153,7 @@ class Bags:
     def begin(self, step: Step, now: float) -> None:
         """Pool the node's own bags of ``step``, whose share begins at ``now``."""
         bags = step.own_bags(self._node)
-        if not len(bags) and step.sends(self._node):
-            return
-        if not self._own_timed and step.sends(self._node):
+        if step.sends(self._node) and not (len(bags) and self._own_timed):
             step.place_own(self._node, self._pooled(bags))
             return
         self._pooling_of.add(step.number)

@@ -62,8 +62,8 @@ def summary(run: Measurements) -> dict:
         # no share of the total, because the first mini-batches are formed before the run starts.
         "cpu_seconds": {"total": run.cpu, **run.seconds} | {
             part: sum(node.seconds[part] for node in nodes) for part in ("nics", "hosts")},
-        "bit_identical": None if modelled else bool(run.samples) and not (
-            run.verdicts["different"] or run.verdicts["refused"] or run.unanswered or run.stuck),
+        "bit_identical": None if modelled else run.verdicts["equal"] == run.samples > 0 and not (
+            run.unanswered or run.stuck),
         "results": run.verdicts | {"unanswered": run.unanswered} | (
             {"equal": None, "different": None} if modelled else {}),
         "stuck": run.stuck and run.stuck["message"],

@@ -136,3 +136,16 @@ def test_nics_that_train_look_up_all_rows(model):
     with pytest.raises(ValueError, match="own_bags must be nic in training, not 'gpu'"):
         TrainOptions.of(model=str(model), own_bags="gpu")
     assert load_model(model).tables == 5
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("changes", [{}, {"wire": "float16"}, {"own_bags": "gpu"}, {"nodes": 1}],
+                         ids=str)
+def test_a_share_whose_own_bags_are_all_empty_is_answered(tmp_path, changes):
+    """With hosts in C++ and in Python."""
+    path = tmp_path / "empty.toml"
+    path.write_text(MODEL.replace("[0, 3]", "[0, 1]").replace("bag = 1", "bag = [0, 1]").replace(
+        "[2, 9]", "[0, 1]"))
+    result = faultless(run(_options(path, "deliver=unique", "owner_bags=64", pool="owner",
+                                    mini_batch=4, **changes)))
+    assert result["results"] == {"equal": 60, "different": 0, "refused": 0, "unanswered": 0}
