@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 
 from host.dlrm.float32 import canonical, quiet
-from host.dlrm.interaction import unpadded, without_padding
+from host.dlrm.interaction import added_blocks, unpadded, without_padding
 from host.dlrm.mlp import Layer, forward, linear_fixed
-from host.model import Model
+from host.model import Model, without_blocks
 
 __all__ = ["Linear", "activations", "interaction_backward", "mlp_backward"]
 
@@ -71,8 +71,13 @@ def interaction_backward(model: Model, dense: np.ndarray, pooled: np.ndarray,
     each product and sum rounded to float32. j = i is omitted; if vectors are also paired with
     themselves, it contributes (2 · g(i, i)) · z_i. The sum of the dense vector starts from its own
     part of ``gradient``, all other sums from their first product. A concatenation only moves its
-    gradients. A computed NaN is 0x7FC00000.
+    gradients. Each row block of a table has the gradient of the table. A computed NaN is
+    0x7FC00000.
     """
+    if model.first_rows:
+        own, whole = interaction_backward(without_blocks(model), dense,
+                                          added_blocks(model, pooled), gradient)
+        return own, whole[:, list(model.originals)]
     n, tables = pooled.shape[:2]
     if gradient.shape != (n, model.interaction_width):
         raise ValueError(f"gradient must have shape {(n, model.interaction_width)!r}, "

@@ -92,8 +92,6 @@ class TrainArguments(Record, Method, Learning, RunArguments):
     warmup: int = field(default=0, init=False)
     copied_rows: int = field(default=0, init=False)
     own_bags: str = field(default="nic", init=False)
-    columns: str | None = field(default=None, init=False)
-    blocks: str | None = field(default=None, init=False)
     predictions: AnyPath | None = field(default=None, init=False)
     picture: AnyPath | None = field(default=None, init=False)
     progress: Callable[[int, int | None, float, dict | None], None] | None = option(
@@ -110,8 +108,8 @@ class TrainOptions:
     -------
     run: workload, simulation of the cluster and outputs, see :class:`sim.job.options.RunOptions`;
         ``in_flight`` is 1; ``first_sample``, ``warmup`` and ``copied_rows`` are 0; ``own_bags`` is
-        ``nic``; ``columns`` and ``blocks`` are None. With ``repeats``, GPUs add the gradients of
-        repeated bags before they send them.
+        ``nic``. With ``repeats``, GPUs add the gradients of repeated bags before they send them.
+        Row-wise Adagrad has a state for each row of a column slice, as in TorchRec.
     learning: options of learning.
     method: options of the simulation.
     record: options of records.
@@ -125,8 +123,7 @@ class TrainOptions:
     def __post_init__(self) -> None:
         workload, outputs = self.run.workload, self.run.outputs
         for name, value in (("in_flight", 1), ("first_sample", 0), ("warmup", 0),
-                            ("copied_rows", 0), ("own_bags", "nic"), ("columns", None),
-                            ("blocks", None)):
+                            ("copied_rows", 0), ("own_bags", "nic")):
             if getattr(workload, name) != value:
                 raise ValueError(f"{name} must be {value} in training, "
                                  f"not {getattr(workload, name)!r}")

@@ -124,7 +124,7 @@ class Training:
         """
         workload, on_nics = self.options.run.workload, self.options.method.fidelity == "rtl"
         compares = workload.repeats == "nic"
-        if not on_nics and workload.pool == "requester" and not compares:
+        if not (on_nics or compares or self.model.slices or workload.pool != "requester"):
             return None
         plan, self.notes = with_pools(self._source.plan(), self.model, workload, self.config,
                                       self.runtime, self._source.measured(),
