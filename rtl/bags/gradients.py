@@ -115,12 +115,11 @@ class BagGradients(wiring.Component):
     def _leave(self, m: Module, check: BagCheck) -> Signal:
         """Send the bags that passed, or drop them for a failed owner; return whether one is inside.
         """
-        m.submodules.source = source = SkidBuffer(OwnedSegment)
         m.submodules.output = output = SkidBuffer(OutgoingSegment)
-        wiring.connect(m, check.o, source.i)
+        source, head = _source(m, check.o)
         wiring.connect(m, output.o, wiring.flipped(self.o))
-        item, drains, gone = source.o.payload, Signal(), Signal()
-        size = _sized(m, item.segment, output.i.payload, self.gradient_words,
+        item, drains, gone = source.o.payload.item, Signal(), Signal()
+        size = _sized(m, item.segment, head, output.i.payload, self.gradient_words,
                       output.i.valid & output.i.ready)
         m.d.comb += [
             gone.eq(Mux(item.segment.head, self.lost.bit_select(item.node, 1), drains)),
@@ -159,16 +158,14 @@ class GradientLists(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.source = source = SkidBuffer(OwnedSegment)
+        source, head = _source(m, self.i)
         m.submodules.output = output = SkidBuffer(OutgoingSegment)
         m.submodules.onwards = onwards = SkidBuffer(OwnedSegment)
-        wiring.connect(m, wiring.flipped(self.i), source.i)
         wiring.connect(m, output.o, wiring.flipped(self.o))
         wiring.connect(m, onwards.o, wiring.flipped(self.bags))
-        item, segment, out = source.o.payload, source.o.payload.segment, output.i.payload
-        head = data.View(GradientHead, segment.words.word_select(segment.first, RECORD_BITS))
-        mine, before = Signal(), Signal()
-        size = _sized(m, segment, out, self.gradient_words, output.i.valid & output.i.ready)
+        item, out = source.o.payload.item, output.i.payload
+        segment, mine, before = item.segment, Signal(), Signal()
+        size = _sized(m, segment, head, out, self.gradient_words, output.i.valid & output.i.ready)
         m.d.comb += [
             mine.eq(Mux(segment.head, head.gradient, before)),
             output.i.valid.eq(source.o.valid & mine), onwards.i.valid.eq(source.o.valid & ~mine),
@@ -186,10 +183,26 @@ class GradientLists(wiring.Component):
         return m
 
 
-def _sized(m: Module, segment: data.View, out: data.View, gradient_words: Signal,
+_Headed = data.StructLayout({
+    "item": OwnedSegment, "keys": GradientHead["keys"].width, "wide": 1, "gradient": 1})
+"""A segment, and fields of its head, which are selected before they are stored."""
+
+
+def _source(m: Module, segments) -> tuple[SkidBuffer, data.View]:
+    """Return a buffer of ``segments``, and the fields of the head of its segment at the output."""
+    m.submodules.source = source = SkidBuffer(_Headed)
+    segment = segments.payload.segment
+    head = data.View(GradientHead, segment.words.word_select(segment.first, RECORD_BITS))
+    m.d.comb += [
+        source.i.valid.eq(segments.valid), segments.ready.eq(source.i.ready),
+        source.i.payload.item.eq(segments.payload),
+        *(source.i.payload[name].eq(head[name]) for name in ("keys", "wide", "gradient"))]
+    return source, source.o.payload
+
+
+def _sized(m: Module, segment: data.View, head: data.View, out: data.View, gradient_words: Signal,
            moves) -> Signal:
     """Drive the segment of ``out``; return the words of its bag, kept from its head on."""
-    head = data.View(GradientHead, segment.words.word_select(segment.first, RECORD_BITS))
     words = Signal(out.shape()["words"].shape)
     kept = Signal.like(words, reset_less=True)
     m.d.comb += [out.segment.eq(segment),

@@ -13,7 +13,7 @@ from rtl.float.pairing import Pairing
 from rtl.gateable import Gateable
 from rtl.memory import Ram
 from rtl.shared import Shared
-from rtl.stream import StreamFIFO
+from rtl.stream import SkidBuffer, StreamFIFO
 
 __all__ = ["FloatAccumulator"]
 
@@ -60,9 +60,9 @@ class FloatAccumulator(Gateable, wiring.Component):
     """
 
     LATENCY = {
-        ("taking operation", "its beat"): 11,
-        ("taking operation behind the first term of an entry", "its beat"): 13,
-        ("taking operation behind the second term of an entry", "its beat"): 24,
+        ("taking operation", "its beat"): 13,
+        ("taking operation behind the first term of an entry", "its beat"): 15,
+        ("taking operation behind the second term of an entry", "its beat"): 28,
     }
     RATE = ("1 term per cycle, also on one entry, with a wait now and then if entries have more "
             "values than places; 1 sum per cycle")
@@ -87,15 +87,18 @@ class FloatAccumulator(Gateable, wiring.Component):
             "data": bits, "entry": range(self._entries), "take": 1, "meta": self._meta})
         m.submodules.pairing = pairing = Pairing(self._entries)
         m.submodules.results = results = StreamFIFO(value, _IN_FLIGHT)
+        # The pairing is late to take a result.
+        m.submodules.returning = returning = SkidBuffer(value)
+        wiring.connect(m, results.o, returning.i)
         accept = self._admit(m, pairing)
-        front, decision = results.o.payload, pairing.o
+        front, decision = returning.o.payload, pairing.o
         m.d.comb += [
             pairing.valid.eq(accept), pairing.entry.eq(operation.entry),
             pairing.first.eq(operation.first & ~operation.take), pairing.take.eq(operation.take),
-            pairing.results.valid.eq(results.o.valid & ~front.take),
+            pairing.results.valid.eq(returning.o.valid & ~front.take),
             pairing.results.payload.eq(front.entry),
-            results.o.ready.eq(Mux(front.take, self.o.ready, pairing.results.ready)),
-            self.o.valid.eq(results.o.valid & front.take), self.o.payload.data.eq(front.data),
+            returning.o.ready.eq(Mux(front.take, self.o.ready, pairing.results.ready)),
+            self.o.valid.eq(returning.o.valid & front.take), self.o.payload.data.eq(front.data),
             self.o.payload.meta.eq(front.meta), self.o.payload.count.eq(1),
             self.o.payload.last.eq(1),
         ]
@@ -106,11 +109,13 @@ class FloatAccumulator(Gateable, wiring.Component):
             m.d.sync += signal.eq(given)
             return signal
 
-        result = Signal(bits, reset_less=True)
-        with m.If(pairing.results.ready):
-            m.d.sync += result.eq(front.data)
+        # The result that the pairing holds, a cycle late: only a register enables its bits.
+        newest = later("newest", front.data)
+        result, loaded = Signal(bits, reset_less=True), Signal()
+        m.d.sync += loaded.eq(pairing.results.ready)
+        with m.If(loaded):
+            m.d.sync += result.eq(newest)
         arrival = later("arrival2", later("arrival1", operation.data))
-        result = later("result2", result)
         meta = later("meta2", later("meta1", operation.meta, self._meta), self._meta)
 
         stored = []
@@ -138,13 +143,13 @@ class FloatAccumulator(Gateable, wiring.Component):
         begun = Signal()
         m.d.sync += begun.eq(decision.add | decision.take)
         begin, neutral = self.operands, Cat([MINUS_ZERO] * self._lanes)
-        m.d.comb += [
+        m.d.sync += [
             begin.valid.eq(begun), begin.take.eq(take),
             begin.entry.eq(later("entry3", decision.entry, range(self._entries))),
             begin.a.eq(Mux(both, returned, Mux(upper, stored[1], stored[0]))),
             begin.b.eq(Mux(none, neutral, Mux(take & second, stored[1], other))),
         ]
-        self._add(m, results.i, later("meta3", meta, self._meta))
+        self._add(m, results.i, later("meta4", later("meta3", meta, self._meta), self._meta))
         return m
 
     def _admit(self, m: Module, pairing: Pairing) -> Value:
