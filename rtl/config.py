@@ -147,6 +147,8 @@ class NicConfig:
         to find bags which repeat in the next sample; 0 omits the comparison, and the field below
         is unused.
     repeat_vectors: bags of a sample, from the first on, whose vectors are remembered.
+    short_vectors: pool vectors of 16-bit values, two in each lane; otherwise the NIC pools float32
+        only.
     completion_slots: steps that may be open to the host at once; each has a word in GPU memory.
     link: NICs acknowledge packets, and send them again until then (:mod:`rtl.network.link`).
     training: gradients are reduced and rows updated; otherwise the fields below are unused.
@@ -196,6 +198,7 @@ class NicConfig:
     owner_bag_beats: int = 1024
     repeat_words: int = 0
     repeat_vectors: int = 64
+    short_vectors: bool = False
     completion_slots: int = 16
     link: bool = False
     training: bool = False
@@ -252,7 +255,7 @@ class NicConfig:
             _power_of_two(name, getattr(self, name))
         _in_range("net_payload_beats", self.net_payload_beats, self.vector_beats + 1, 140,
                   by=f"max_dimension {self.max_dimension}")
-        for name in ("training", "link"):
+        for name in ("training", "link", "short_vectors"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
         self._check_link()

@@ -40,8 +40,8 @@ __all__ = [
     "RawBeat", "ReadRecord", "RecordBeat", "RecordKind", "ReductionLevel", "Refused", "Request",
     "ResultPartTag", "RowReadRecord", "SampleRecord", "ScatterTag", "SizedBeat", "StateRecord",
     "Status",
-    "StepKind", "StepOpenRecord", "StepRecord", "TableDescriptor", "TaggedBeat", "VectorBeat",
-    "hold_slot", "repeat_fields", "words_of",
+    "StepKind", "StepOpenRecord", "StepRecord", "TableDescriptor", "TaggedBeat", "ValueFormat",
+    "VectorBeat", "hold_slot", "repeat_fields", "words_of",
 ]
 
 VERSION = 1
@@ -128,6 +128,14 @@ class InteractionMode(IntEnum):
     """The dense vector, and the dot products of all pairs of it and the pooled vectors."""
     CAT = 2
     """The dense vector, followed by the pooled vectors."""
+
+
+class ValueFormat(IntEnum):
+    """Format of the values of vectors that the NIC pools, register ``value_format``."""
+
+    FLOAT32 = 0
+    FLOAT16 = 1
+    BFLOAT16 = 2
 
 
 class OptimizerMode(IntEnum):

@@ -16,6 +16,8 @@ __all__ = ["SETTLING", "control", "watch"]
 
 _PORTS = ("node", "nodes", "vector_beats", "mac_base", "ip_base", "udp_port")
 """Registers that drive the port of their name in every block that has it."""
+_OF_VALUES = ("pooler", "result_packager", "dense_ring", "interaction", "result_frames")
+"""Blocks of vectors as float32: with 16-bit values, their vectors have other beats."""
 _TRAINING_PORTS = (
     "pooling_mean", "local_reduction", "gradient_partials", "optimizer", "learning_rate",
     "epsilon", "gradient_timeout", "gradient_window", "gradient_share", "request_batch",
@@ -47,8 +49,13 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
         settings["gradient_words"] = csr.gradient_words
     settings["interact"] = csr.interaction_mode != InteractionMode.OFF
     unique = csr.unique_delivery & (csr.interaction_mode == InteractionMode.OFF)
+    of_values = settings | ({
+        "vector_beats": csr.value_beats,
+        "vector_packing": Mux(csr.value_beats == 1, csr.value_packing, 0),
+    } if config.short_vectors else {})
     for name, block in parts.items():
-        give(name, **{port: value for port, value in settings.items() if hasattr(block, port)})
+        given_to = of_values if name in _OF_VALUES else settings
+        give(name, **{port: value for port, value in given_to.items() if hasattr(block, port)})
         if hasattr(block, "time"):
             m.d.comb += block.time.eq(time)
     keepers = ["query_checker", "lookup_check"]

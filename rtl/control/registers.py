@@ -142,7 +142,8 @@ def _configuration(config: NicConfig):
     for field in fields(config):
         value = getattr(config, field.name)
         if (field.name in _OF_BAGS and not config.owner_bags) or (
-                field.name in _OF_REPEATS and not config.repeat_positions):
+                field.name in _OF_REPEATS and not config.repeat_positions) or (
+                field.name == "short_vectors" and not value):
             continue
         if isinstance(value, int):
             yield field.name, int(value), f"{field.name} of this configuration"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from amaranth.utils import ceil_log2
 
 from rtl.config import NicConfig
-from rtl.formats import InteractionMode, OptimizerMode
+from rtl.formats import InteractionMode, OptimizerMode, ValueFormat
 
 __all__ = ["controls"]
 
@@ -25,6 +25,8 @@ def controls(config: NicConfig) -> Iterator[tuple[str, int, int, int, int, str]]
            config.vector_beats, "beats of a vector")
     yield ("vector_packing", 2, config.vector_packing, config.vector_packing, 2,
            "log2 of the vectors per beat of a packet; used only if vector_beats is 1")
+    if config.short_vectors:
+        yield from _value_controls(config)
     yield "pooling_mean", 1, 0, 0, 1, "1: bags pool to their mean; 0: to their sum"
     yield ("interaction_mode", 2, 0, 0, int(InteractionMode.CAT),
            "0: results are pooled vectors; 1: dots (needs dot_units); 2: concatenations")
@@ -81,6 +83,16 @@ def controls(config: NicConfig) -> Iterator[tuple[str, int, int, int, int, str]]
     yield ("flush", 2, 0, 0, 3,
            "a rising bit empties caches, also during traffic, to fetch changed rows again: bit 0 "
            "the caches of rows of this node, bit 1 the cache of rows of other nodes")
+
+
+def _value_controls(config: NicConfig):
+    """Yield the registers of vectors of 16-bit values, as :func:`controls` does."""
+    yield ("value_format", 2, 0, 0, int(ValueFormat.BFLOAT16),
+           "values of vectors that the NIC pools: 0: float32; 1: float16; 2: bfloat16")
+    yield ("value_beats", config.vector_beats.bit_length(), config.vector_beats, 1,
+           config.vector_beats, "beats of a vector as float32")
+    yield ("value_packing", 2, config.vector_packing, config.vector_packing, 2,
+           "log2 of the float32 vectors per beat of a packet; used only if value_beats is 1")
 
 
 def _ring_controls(config: NicConfig):

@@ -13,6 +13,7 @@ from rtl.float.exact import EXACT, exact_sum_layout, exact_term_layout
 from rtl.float.exact_accumulator import ExactAccumulator
 from rtl.float.exact_table import ExactTable, exact_operation_layout
 from rtl.float.exact_terms import ExactTerms
+from rtl.float.half import HALF_CONVERTER_LATENCY, HalfConverter
 from rtl.float.multiply import (
     FLOAT_MULTIPLIER_LATENCY,
     PLAIN_MULTIPLIER_LATENCY,
@@ -27,9 +28,10 @@ from rtl.float.sqrt import FLOAT_ROOT_LATENCY, FloatRoot
 __all__ = [
     "COUNT_DIVIDER_LANE_LATENCY", "COUNT_DIVIDER_LATENCY", "DOT_LATENCY", "DOT_TREE_LATENCY",
     "EXACT", "FLOAT_ADDER_LATENCY", "FLOAT_DIVIDER_LATENCY", "FLOAT_MULTIPLIER_LATENCY",
-    "FLOAT_ROOT_LATENCY", "MINUS_ZERO", "PLAIN_MULTIPLIER_LATENCY", "RECIPROCAL_LATENCY", "RECODED",
-    "RECODED_SLICE", "RECODER_LATENCY", "CountDivider", "CountDividerLane", "CountReciprocal",
-    "DotProduct", "ExactAccumulator", "ExactTable", "ExactTerms", "FloatAccumulator", "FloatAdder",
-    "FloatDivider", "FloatMultiplier", "FloatRoot", "PlainMultiplier", "Recoder",
-    "dot_tree_latency", "exact_operation_layout", "exact_sum_layout", "exact_term_layout",
+    "FLOAT_ROOT_LATENCY", "HALF_CONVERTER_LATENCY", "MINUS_ZERO", "PLAIN_MULTIPLIER_LATENCY",
+    "RECIPROCAL_LATENCY", "RECODED", "RECODED_SLICE", "RECODER_LATENCY", "CountDivider",
+    "CountDividerLane", "CountReciprocal", "DotProduct", "ExactAccumulator", "ExactTable",
+    "ExactTerms", "FloatAccumulator", "FloatAdder", "FloatDivider", "FloatMultiplier", "FloatRoot",
+    "HalfConverter", "PlainMultiplier", "Recoder", "dot_tree_latency", "exact_operation_layout",
+    "exact_sum_layout", "exact_term_layout",
 ]

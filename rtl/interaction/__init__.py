@@ -1,6 +1,7 @@
-"""Interaction: hold buffer, pooling, dense ring, concatenation, dots, and packets of results."""
+"""Interaction: hold buffer, decoder, pooling, dense ring, concatenation, dots, result packets."""
 
 from rtl.interaction.concatenate import Concatenator
+from rtl.interaction.decoder import VectorDecoder
 from rtl.interaction.dense_ring import DenseRing
 from rtl.interaction.dot_interaction import DotInteraction
 from rtl.interaction.hold_buffer import HoldBuffer
@@ -23,5 +24,5 @@ from rtl.interaction.vector_flatten import VectorFlattener
 __all__ = [
     "Concatenator", "DenseRing", "DotInteraction", "HoldBuffer", "Interaction", "PooledBeat",
     "PooledRouter", "Pooler", "RepeatStore", "ResultBeat", "ResultFrames", "ResultPackager",
-    "SlotBeat", "VectorFlattener", "VectorInBeat", "pooled_beat", "slot_beat",
+    "SlotBeat", "VectorDecoder", "VectorFlattener", "VectorInBeat", "pooled_beat", "slot_beat",
 ]

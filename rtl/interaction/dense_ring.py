@@ -76,7 +76,7 @@ class DenseRing(wiring.Component):
         m = Module()
         config = self._config
         m.submodules.places = places = HoldBuffer(
-            config, places=config.dense_vectors, lossy=False, bags=False)
+            config, places=config.dense_vectors, lossy=False, bags=False, short=False)
         m.submodules.requests = requests = RecordPackager(
             1, config.net_payload_beats, Opcode.DENSE_REQUESTS, False, buffers=4)
         wiring.connect(m, wiring.flipped(self.vectors), places.remote)

@@ -6,7 +6,16 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from rtl.config import NicConfig
-from rtl.formats import LANDING_BITS, HoldSlot, RecordKind, TaggedBeat, VectorBeat, hold_slot
+from rtl.formats import (
+    LANDING_BITS,
+    HoldSlot,
+    RecordKind,
+    TaggedBeat,
+    ValueFormat,
+    VectorBeat,
+    hold_slot,
+)
+from rtl.interaction.decoder import VectorDecoder
 from rtl.interaction.landing import LandingCheck
 from rtl.interaction.records import SlotBeat, slot_beat
 from rtl.memory import Ram
@@ -34,6 +43,7 @@ class HoldBuffer(wiring.Component):
     places: number of places, a power of two, by default ``config.hold_vectors``.
     lossy: vectors of ``remote`` may be ``lost``; by default with ``config.link``.
     bags: slots may be bags that their owner has pooled; by default with ``config.owner_bags``.
+    short: vectors may have 16-bit values; by default with ``config.short_vectors``.
 
     Ports
     -----
@@ -45,6 +55,8 @@ class HoldBuffer(wiring.Component):
     vector_beats: beats of the vector of a key, and of every vector at ``o``, 1 to
         ``config.vector_beats``; may change while empty. The vector of a bag has the beats of its
         slot; beats of +0 follow at ``o``.
+    value_format, value_beats (``short``): see :class:`~rtl.interaction.decoder.VectorDecoder`,
+        through which every vector leaves. May change while empty.
     o: stream of :func:`~rtl.interaction.records.slot_beat`, in slot order.
     landed: event: a vector has filled its place.
     time: cycle counter, including cycles skipped while idle.
@@ -66,7 +78,8 @@ class HoldBuffer(wiring.Component):
     """EMPTY slots whose bits are not written yet: those of four cycles, until a delay is known."""
 
     def __init__(self, config: NicConfig, *, places: int | None = None,
-                 lossy: bool | None = None, bags: bool | None = None):
+                 lossy: bool | None = None, bags: bool | None = None,
+                 short: bool | None = None):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
         self.places, self.beats = places or config.hold_vectors, config.vector_beats
@@ -74,6 +87,7 @@ class HoldBuffer(wiring.Component):
         bags = config.owner_bags > 0 if bags is None else bags
         positions = config.repeat_positions if bags else 0
         self._sized = bags and self.beats > 1
+        self._short = config.short_vectors if short is None else short
         self._slot, self._beat = (
             (hold_slot(True, positions), slot_beat(True, positions)) if bags else
             (HoldSlot, SlotBeat))
@@ -85,7 +99,8 @@ class HoldBuffer(wiring.Component):
             "counters": Out(CounterLayout("reserved", "vectors_in", "beats_in", "beats_out",
                                           "bad_landings", "stall_full", "stall_waiting")),
             "idle": Out(1),
-        })
+        } | ({"value_format": In(ValueFormat), "value_beats": In(range(self.beats + 1))}
+             if self._short else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -207,7 +222,7 @@ class HoldBuffer(wiring.Component):
             style="uram" if self.places * beats >= 2048 else "bram")
         m.submodules.output = output = StreamFIFO(self._beat, self.OUT_BEATS)
         m.submodules.credit = credit = Level(self.OUT_BEATS, init=self.OUT_BEATS)
-        wiring.connect(m, output.o, wiring.flipped(self.o))
+        left, decoded = self._decode(m, output.o)
         taken, last_beat, only = Signal(), Signal(reset_less=True), Signal()
         beat, address = Signal(range(max(2, beats))), Signal(len(store.read_addr))
         following = Signal(bits, init=1)
@@ -216,7 +231,7 @@ class HoldBuffer(wiring.Component):
             store.write_data.eq(Cat(landing.write_data[:self._bits], landing.write_lost)),
             store.read_addr.eq(address),
             taken.eq(there & credit.some), credit.down.eq(taken),
-            credit.up.eq(self.o.valid & self.o.ready),
+            credit.up.eq(left.valid & left.ready),
             only.eq(self.vector_beats == 1), release.eq(taken & last_beat),
         ]
         # ``last_beat`` of the next beat is known before its take.
@@ -250,4 +265,17 @@ class HoldBuffer(wiring.Component):
               for name in ("keys", "mean", "repeat", "kept", "position")
               if name in self._beat.members),
         ]
-        return credit.level[-1]
+        return credit.level[-1] & decoded if self._short else credit.level[-1]
+
+    def _decode(self, m: Module, beats) -> tuple:
+        """Output ``beats``; return the stream of beats that leave the store, and whether no beat is
+        in the decoder."""
+        if not self._short:
+            wiring.connect(m, beats, wiring.flipped(self.o))
+            return self.o, 1
+        m.submodules.decoder = decoder = VectorDecoder(self._beat, self.beats)
+        wiring.connect(m, beats, decoder.i)
+        wiring.connect(m, decoder.o, wiring.flipped(self.o))
+        m.d.comb += [decoder.value_format.eq(self.value_format),
+                     decoder.value_beats.eq(self.value_beats)]
+        return beats, decoder.idle

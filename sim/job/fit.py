@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from math import inf
 
+from host.dlrm.codecs import CODECS
 from host.dlrm.formats import in_lanes, longest
 from host.model import Model
 from host.placement.shard import ShardPlan
@@ -15,8 +16,8 @@ from sim.job.pools import segments_needed
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 
-__all__ = ["check_fit", "check_slots", "check_units", "check_wire", "config_to_build",
-           "divides_by_table", "fitting_nic", "preset_of", "sizes_beyond"]
+__all__ = ["check_fit", "check_slots", "check_units", "check_wire", "config_to_build", "decodes",
+           "divides_by_table", "fitting_nic", "format_inside", "preset_of", "sizes_beyond"]
 
 
 def preset_of(dimension: int) -> str:
@@ -62,8 +63,8 @@ def config_to_build(config: NicConfig, model: Model, runtime: Runtime, workload:
     if tables of ``plan`` pool at their owner: as many as lookups may wait for other nodes, within
     64 and 1,024, and no more than the network's queues hold (`_held_by_queue`); with at least
     `_BAG_BEATS` beats of credit per such bag; and with larger ``bag_segments`` if samples need
-    them. If NICs find repeats, ``repeat_words`` and ``repeat_vectors`` have room for the bags of a
-    sample.
+    them. ``short_vectors`` is true if NICs convert vectors. If NICs find repeats, ``repeat_words``
+    and ``repeat_vectors`` have room for the bags of a sample.
 
     Dot units take most of the time of a build and of a simulated cycle. Each size stays where the
     settings give it.
@@ -71,6 +72,8 @@ def config_to_build(config: NicConfig, model: Model, runtime: Runtime, workload:
     given = {setting.partition("=")[0].strip() for setting in workload.settings}
     if "dot_units" not in given and not (runtime.interaction and model.interaction == "dot"):
         config = config.with_fields(dot_units=0)
+    if "short_vectors" not in given and decodes(workload.wire, runtime):
+        config = config.with_fields(short_vectors=True)
     if plan is not None and plan.pools_at_owner:
         if "owner_bag_beats" not in given:
             config = config.with_fields(owner_bag_beats=max(
@@ -134,6 +137,17 @@ def _held_by_queue(config: NicConfig, model: Model, workload: Workload) -> float
     return 1 << max(0, room // vector).bit_length() >> 1
 
 
+def decodes(wire: str, runtime: Runtime) -> bool:
+    """Return whether NICs convert vectors in format ``wire`` to float32. With unique delivery, the
+    GPU converts them."""
+    return wire != "float32" and runtime.deliver != "unique"
+
+
+def format_inside(wire: str, runtime: Runtime) -> str:
+    """Return the format of the longest vectors inside NICs if GPUs send format ``wire``."""
+    return "float32" if decodes(wire, runtime) else wire
+
+
 def divides_by_table(config: NicConfig, model: Model, runtime: Runtime) -> bool:
     """Return whether NICs make the means of ``model`` although other tables pool to sums.
 
@@ -146,7 +160,7 @@ def divides_by_table(config: NicConfig, model: Model, runtime: Runtime) -> bool:
 def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workload) -> None:
     """Raise ``ValueError`` if the model, the nodes or the mini-batches in flight exceed the NIC's
     sizes."""
-    check_wire(workload.wire, runtime)
+    check_wire(workload.wire, runtime, training=config.training)
     if workload.host_repeats != "send" and runtime.interaction:
         raise ValueError(f"repeats must be send or nic with interaction, not "
                          f"{workload.repeats!r}: the NIC needs all bags of a sample")
@@ -162,8 +176,12 @@ def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workl
     if model.tables > config.tables:
         raise ValueError(f"tables of the model must be at most {config.tables} for config "
                          f"{config.name}, not {model.tables!r}")
-    if in_lanes(model, workload.wire).width > config.max_dimension:
-        most = longest(config.max_dimension, workload.wire)
+    if decodes(workload.wire, runtime) and not config.short_vectors:
+        raise ValueError(f"short_vectors must be true with wire {workload.wire} and deliver "
+                         f"{runtime.deliver}, not {config.short_vectors!r}: the NIC adds float32")
+    inside = format_inside(workload.wire, runtime)
+    if in_lanes(model, inside).width > config.max_dimension:
+        most = longest(config.max_dimension, inside)
         raise ValueError(f"dimension must be at most {most} for config {config.name}, "
                          f"not {max(model.table_dimensions)!r}")
     if model.tables > config.sample_slots:
@@ -179,17 +197,21 @@ def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workl
                              f"not {config.interaction_vectors!r}")
 
 
-def check_wire(wire: str, runtime: Runtime, slots: int = 0) -> None:
-    """Raise ``ValueError`` unless NICs leave vectors in format ``wire`` unread, if it is not
-    float32: they add and multiply float32 only. slots: of the share with the most slots."""
+def check_wire(wire: str, runtime: Runtime, slots: int = 0, *, training: bool = False) -> None:
+    """Raise ``ValueError`` unless NICs leave vectors in format ``wire`` unread or can convert them
+    to float32, if it is not float32.
+
+    slots: of the share with the most slots. training: whether the NICs train.
+    """
     if wire == "float32":
         return
     if runtime.interaction:
         raise ValueError(f"interaction must be false with wire {wire}, not True: NICs multiply "
                          f"float32 only; use interaction=false or wire float32")
-    if runtime.deliver != "unique":
-        raise ValueError(f"deliver must be unique with wire {wire}, not {runtime.deliver!r}: NICs "
-                         f"add float32 only; use --set deliver=unique or wire float32")
+    if decodes(wire, runtime) and (training or CODECS[wire].bits != 16):
+        able = "NICs that train add float32 only" if training else "NICs convert 16-bit values only"
+        raise ValueError(f"deliver must be unique with wire {wire}, not {runtime.deliver!r}: "
+                         f"{able}; use --set deliver=unique or wire float32")
     if runtime.row_reads:
         raise ValueError(f"row_reads must be false with wire {wire}, not True: the GPU converts "
                          f"rows; use row_reads=false or wire float32")

@@ -117,8 +117,9 @@ class Workload:
         "the gradients of these bags, and sends their sum.", among=(*REPEATS, "nic"))
     wire: str = option(
         "float32", "Format of vectors between GPUs. With other formats than float32, GPUs round "
-        "and convert vectors, and NICs move fewer bytes; they require --set deliver=unique. int8: "
-        "with a scale and a bias for each 32 values; int8_row: for each vector.",
+        "vectors, and NICs move fewer bytes. NICs, or GPUs with --set deliver=unique, convert them "
+        "to float32. int8, int8_row and training require deliver=unique. int8: with a scale and a "
+        "bias for each 32 values; int8_row: for each vector.",
         among=tuple(CODECS))
     columns: str | None = option(
         None, "Tables that are placed in slices of some columns, each slice with an owner: the "

@@ -5,10 +5,12 @@ from functools import lru_cache
 
 from amaranth.hdl import UnusedElaboratable
 
+from host.dlrm.formats import FLOAT32, VectorFormat
 from host.model import Model as Dlrm
 from host.placement.shard import ShardPlan
 from host.wire.packets import vectors_that_fit
 from rtl.config import NicConfig, beats_of, packing_of
+from rtl.formats import ValueFormat
 from rtl.nic import SmartNic
 from sim.engines import Engine, Model, load
 from sim.job.rings import ring_registers
@@ -45,13 +47,15 @@ class RtlNic:
         return engine, RegisterFile(engine, self.registers)
 
     def configure(self, registers: RegisterFile, runtime: Runtime, plan: ShardPlan,
-                  model: Dlrm, *, node: int, nodes: int, repeats: bool = False) -> None:
+                  model: Dlrm, *, node: int, nodes: int, repeats: bool = False,
+                  decoded: VectorFormat = FLOAT32) -> None:
         """Queue the register writes of node ``node`` of ``nodes`` for ``model``.
 
-        repeats: whether the NIC finds repeated bags.
+        repeats: whether the NIC finds repeated bags. decoded: see `register_values`.
         """
         values = register_values(self.config, runtime, model, node=node, nodes=nodes,
-                                 by_table=bool(plan.means.any()), repeats=repeats)
+                                 by_table=bool(plan.means.any()), repeats=repeats,
+                                 decoded=decoded)
         for name, value in values.items():
             registers.write(name, value)
         descriptors = (plan.descriptors(RowPlaces.of(plan, node, model.width).bases)
@@ -62,11 +66,12 @@ class RtlNic:
 
 def register_values(config: NicConfig, runtime: Runtime, model: Dlrm, *, node: int,
                     nodes: int, by_table: bool = False,
-                    repeats: bool = False) -> dict[str, int]:
+                    repeats: bool = False, decoded: VectorFormat = FLOAT32) -> dict[str, int]:
     """Return the register values of node ``node`` of ``nodes``, without the tables.
 
     by_table: whether the NIC pools each table by its descriptor.
     repeats: whether the NIC finds repeated bags.
+    decoded: format of the vectors that the NIC converts; float32 if it converts none.
     """
     dimension = model.width
     share = config.lookup_beats // nodes
@@ -95,8 +100,16 @@ def register_values(config: NicConfig, runtime: Runtime, model: Dlrm, *, node: i
         row_registers() if runtime.row_reads else {}) | (
         {name: getattr(runtime, name) for name in LINK_SETTINGS} if config.link else {}) | (
         _bag_values(config, runtime, dimension, nodes) if config.owner_bags else {}) | (
+        _value_values(decoded, dimension) if config.short_vectors else {}) | (
         {"pooling_by_table": 1} if by_table else {}) | (
         {"repeats_enable": 1} if repeats else {})
+
+
+def _value_values(decoded: VectorFormat, dimension: int) -> dict[str, int]:
+    """Return the register values of vectors of 16-bit values."""
+    width = dimension if decoded.plain else decoded.width
+    return {"value_format": ValueFormat[decoded.name.upper()], "value_beats": beats_of(width),
+            "value_packing": packing_of(width)}
 
 
 def _request_batch(config: NicConfig, runtime: Runtime, dimension: int) -> int:

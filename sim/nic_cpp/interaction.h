@@ -168,7 +168,7 @@ public:
 
     void init(Clock* clock, const Config& config, Packets* packets) {
         config_ = &config;
-        places.init(clock, config, config.dense_vectors);
+        places.init(clock, config, config.dense_vectors, true);
         pool.init(clock, packets, opcode::DENSE_REQUESTS, 1, config.one_buffers, true, 0);
         pool.limit = std::min(config.request_batch, RECORDS_PER_BEAT * config.net_payload_beats);
         pool.timeout = config.request_timeout;
@@ -218,7 +218,7 @@ private:
     }
     // rtl.interaction.vector_flatten: several short vectors per beat.
     void flatten(const VectorBeat& beat) {
-        const uint32_t shared = (1u << config_->vector_packing) - 1;
+        const uint32_t shared = (1u << config_->value_packing) - 1;
         const bool ends = beat.last && beat.ends, full = (index_ & shared) == shared;
         if (full || ends) flat_.push({beat.sample, beat.step, ends, false});
         index_ = full || ends ? 0 : index_ + 1;

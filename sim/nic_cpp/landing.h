@@ -26,16 +26,22 @@ public:
     Queue<CacheBeat> local, remote;
     Queue<SlotBeat> out;
 
-    void init(Clock* clock, const Config& config, uint32_t places) {
+    // Dense vectors are float32; others may have 16-bit values.
+    void init(Clock* clock, const Config& config, uint32_t places, bool dense = false) {
         clock_ = clock;
-        beats_ = config.vector_beats;
+        beats_ = dense ? config.value_beats : config.vector_beats;
         most_out_ = config.hold_beats;
+        short_ = config.short_vectors && !dense;
+        halves_ = config.value_format;
+        odd_ = config.value_beats % 2;
+        most_decoded_ = config.decoded_beats;
         slots_.resize(places);
         there_.assign(places, NEVER);
         local.skid(clock);
         remote.init(clock, 1, 0);
         // From the choice of a beat through the store and a FIFO.
-        out.init(clock, 4, 0);
+        stored_.init(clock, 4, 0);
+        out.init(clock, short_ ? config.decoded : 4, 0);
         // Through the record's register and a FIFO.
         marks_.init(clock, 3, 0);
         unread_.init(clock, 2, 0);
@@ -55,6 +61,8 @@ public:
         reserved++;
     }
     void step() {
+        if (short_) decode();
+        Queue<SlotBeat>& stored = short_ ? stored_ : out;
         if (window_.empty() && unread_.empty() && marks_.empty() && !late_ && !behind_
             && remote.empty() && local.empty())
             return;  // no state inside can change
@@ -62,10 +70,10 @@ public:
             unread_.pop();
             window_.push(0);
         }
-        if (window_.has() && there_[head_] <= clock_->now && out.held() < most_out_) {
+        if (window_.has() && there_[head_] <= clock_->now && stored.held() < most_out_) {
             const bool release = beat_ + 1 == beats_;
-            out.push({slots_[head_], release});
-            beats_out++;
+            stored.push({slots_[head_], release});
+            beats_out += !short_;
             beat_ = release ? 0 : beat_ + 1;
             if (release) {
                 window_.pop();
@@ -80,6 +88,14 @@ public:
     }
 
 private:
+    // rtl.interaction.decoder: a beat of 16-bit values becomes two, or one that ends an odd number.
+    void decode() {
+        if ((!upper_ && !stored_.has()) || out.held() >= most_decoded_) return;
+        if (!upper_) beat_in_ = stored_.pop();
+        upper_ = !upper_ && halves_ && !(beat_in_.last && odd_);
+        out.push({beat_in_.slot, beat_in_.last && !upper_});
+        beats_out++;
+    }
     // The place of a slot without a key is marked in a cycle without an incoming vector; a delayed
     // mark holds up later slots.
     void mark() {
@@ -102,6 +118,10 @@ private:
     bool behind_ = false, late_ = false;
     Cycle released_ = NEVER, filled_[2] = {NEVER, NEVER};
     Queue<char> marks_, unread_, window_;
+    Queue<SlotBeat> stored_;  // before the decoder
+    SlotBeat beat_in_ = {};
+    uint32_t most_decoded_ = 0;
+    bool short_ = false, halves_ = false, odd_ = false, upper_ = false;
     std::vector<HoldSlot> slots_;
     std::vector<Cycle> there_;
 };
@@ -121,7 +141,7 @@ public:
 
     void init(Clock* clock, const Config& config) {
         clock_ = clock;
-        beats_ = config.vector_beats;
+        beats_ = config.value_beats;
         depth_ = config.ring_beats;
         bags_ = config.bags;
         most_out_ = config.pooled_beats;
@@ -281,10 +301,10 @@ public:
 private:
     void take(const PooledBeat& item) {
         const Config& config = *config_;
-        const uint32_t shared = (1u << config.vector_packing) - 1;
+        const uint32_t shared = (1u << config.value_packing) - 1;
         const bool full = (in_packet_ & shared) == shared;
-        const uint32_t left = left_ - config.vector_beats;
-        const bool closes = item.last && (item.ends || (full && left < config.vector_beats));
+        const uint32_t left = left_ - config.value_beats;
+        const bool closes = item.last && (item.ends || (full && left < config.value_beats));
         if (full || closes) {
             closed.beats.push(closes);
             payload_++;

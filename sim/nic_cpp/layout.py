@@ -16,7 +16,7 @@ from rtl.float import (
     FLOAT_ADDER_LATENCY,
     RECIPROCAL_LATENCY,
 )
-from rtl.interaction import DotInteraction, HoldBuffer, Pooler
+from rtl.interaction import DotInteraction, HoldBuffer, Pooler, VectorDecoder
 from rtl.interaction.bag_ring import LOOP
 from rtl.interaction.dot_array import DotArray
 from rtl.interaction.dot_schedule import REUSE
@@ -72,6 +72,8 @@ def latencies(config: NicConfig) -> dict[str, int]:
         "divider": COUNT_DIVIDER_LANE_LATENCY, "loop": LOOP,
         **_cache_latencies(), "bags": BAGS, "pooled_beats": OUT_BEATS,
         "hold_window": HoldBuffer.WINDOW, "hold_beats": HoldBuffer.OUT_BEATS,
+        "decoded": VectorDecoder.LATENCY["beat", "its first beat of float32"],
+        "decoded_beats": VectorDecoder.OUT_BEATS,
         "ring_beats": Pooler.QUEUE_BEATS, "request_fifo": REQUEST_FIFO,
         "node_buffers": packet_buffers(config.nodes), "one_buffers": packet_buffers(1),
         "result_groups": ResultGrouper.GROUPS,
@@ -201,7 +203,7 @@ _CONFIG = ("nodes", "query_beats", "sample_slots", "hold_vectors", "lookup_beats
            "net_payload_beats", "host_payload_beats", "dense_vectors", "remote_ways",
            "remote_in_flight", "local_ways", "local_in_flight", "dedupe_ways",
            "dedupe_in_flight", "scatter_entries", "dot_units", "completion_slots", "wide", "link",
-           "owner_bags", "bag_segments", "repeat_words", "repeat_positions")
+           "owner_bags", "bag_segments", "repeat_words", "repeat_positions", "short_vectors")
 _REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "interaction", "itself",
               "local_enable", "local_sets", "remote_enable", "remote_sets", "requester_merge",
               "dedupe_enable", "dedupe_sets", "request_batch", "request_timeout",
@@ -212,7 +214,8 @@ _REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "inte
                   "ring_low", "ring_high", "ring_shift", "slot_shift", "index_low")),
               "vector_every", "link_delay", "link_timeout_first", "link_timeout_least",
               "link_timeout_most", "row_reads", "rows_base_low", "rows_base_high",
-              "bag_window", "bag_timeout", "bag_batch", "repeats")
+              "bag_window", "bag_timeout", "bag_batch", "repeats", "value_format", "value_beats",
+              "value_packing")
 _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider", "loop",
               "tag_phases", "tag_now", "tag_result", "tag_decision", "decision_places", "append",
               "operation", "operation_places", "read", "read_places", "hits_ahead", "fill_close",
@@ -230,7 +233,8 @@ _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider"
               "link_kept", "link_measured", "link_looked", "row_read", "row_read_places",
               "number_back", "bag_landed", "bag_id_free", "bag_judged", "bag_judged_places",
               "bag_check_segments", "bag_complete", "bag_answered", "bag_ages",
-              "bag_waits", "repeat_verdict", "repeat_near", "repeat_places", "repeat_held")
+              "bag_waits", "repeat_verdict", "repeat_near", "repeat_places", "repeat_held",
+              "decoded", "decoded_beats")
 
 
 class Config(Shared):
@@ -245,6 +249,7 @@ def config_of(config: NicConfig, registers: Mapping[str, int]) -> Config:
         "remote_ways": config.remote_cache_ways, "local_ways": config.local_cache_ways,
         "local_in_flight": config.misses_in_flight, "wide": config.vector_beats > 1}
     beats = registers["vector_beats"]
+    of_values = registers.get("value_beats", beats)
     values = dict(registers) | {
         "cluster": registers["nodes"],
         # Sums leave as late as means. With unique delivery, each passed vector is a bag, and the
@@ -253,6 +258,8 @@ def config_of(config: NicConfig, registers: Mapping[str, int]) -> Config:
                 and not registers.get("unique_delivery", 0),
         # Vectors of several beats do not share beats.
         "vector_packing": registers["vector_packing"] if beats == 1 else 0,
+        "value_beats": of_values, "value_packing": 0 if of_values > 1 else registers.get(
+            "value_packing", registers["vector_packing"]),
         "interaction": registers["interaction_mode"],
         "itself": registers["interaction_itself"],
         "local_enable": registers["local_cache_enable"],

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import cache
 
+from host.dlrm.formats import FLOAT32, VectorFormat
 from host.model import Model as Dlrm
 from host.placement.shard import ShardPlan
 from rtl.config import NicConfig
@@ -73,10 +74,11 @@ class FastNic:
         return engine, ModelRegisters(engine)
 
     def configure(self, registers: ModelRegisters, runtime: Runtime, plan: ShardPlan,
-                  model: Dlrm, *, node: int, nodes: int, repeats: bool = False) -> None:
+                  model: Dlrm, *, node: int, nodes: int, repeats: bool = False,
+                  decoded: VectorFormat = FLOAT32) -> None:
         """Configure a NIC as node ``node`` of ``nodes`` for ``model``.
 
-        repeats: whether the NIC finds repeated bags.
+        repeats: whether the NIC finds repeated bags. decoded: see `register_values`.
 
         ``ValueError`` for a ``step_timeout``, which the model does not implement.
         """
@@ -85,7 +87,8 @@ class FastNic:
                              f"{runtime.step_timeout!r}")
         registers.begin(
             register_values(self.config, runtime, model, node=node, nodes=nodes,
-                            by_table=bool(plan.means.any()), repeats=repeats), plan,
+                            by_table=bool(plan.means.any()), repeats=repeats,
+                            decoded=decoded), plan,
             RowPlaces.of(plan, node, model.width).bases if runtime.row_reads else ())
 
 

@@ -42,7 +42,7 @@ class Answers:
     Parameters
     ----------
     number: of the node.
-    dimension: lanes of a vector.
+    dimension: lanes of a vector, or its values if the NIC pools.
     interaction: whether the NIC answers with interaction results instead of pooled vectors.
     refused: callback, called with the samples, steps and statuses of an ERRORS packet.
     pooling: ``sum`` or ``mean`` if the NIC sends each distinct vector of a share once; else None.

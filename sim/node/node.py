@@ -106,9 +106,10 @@ class Node:
         self._silenced: list[float] = []
         self._to_nic_starts: list[float] = []
         self._port = HostPort(engine, number, self._pcie.to_nic.cycles_per_byte, self._pcie.latency)
-        self._answers = Answers(number, lanes, interaction=bottom is not None,
-                                refused=self._take_refusals, pooling=delivery.pooling,
-                                completions=self._completions, wire=delivery.wire)
+        self._answers = Answers(number, lanes if delivery.pooling else dimension,
+                                interaction=bottom is not None, refused=self._take_refusals,
+                                pooling=delivery.pooling, completions=self._completions,
+                                wire=delivery.wire)
         self.errors = self._answers.errors
         """Sample and status of each refusal."""
         self.dense = None if bottom is None else DenseVectors(

@@ -29,7 +29,7 @@ from host.placement.pooling import pool_obstacles
 from host.placement.sets import NodeCaches
 from host.placement.shard import ShardPlan, key_hash
 from host.samples import first_lookups, rechunk
-from sim.job.fit import check_units, check_wire, config_to_build
+from sim.job.fit import check_units, check_wire, config_to_build, decodes
 from sim.job.inputs import SampleSource
 from sim.job.memory import STATE_BYTES, node_bytes
 from sim.job.pools import check_bags, check_weights, remote_cache_of, wire_of, with_pools
@@ -197,7 +197,8 @@ def _replay(source: SampleSource, system: PlannedSystem, plans: dict[str, ShardP
     workload, model = source.workload, source.model
     config, runtime, dealt = system.config, system.runtime, plans[workload.placement]
     packing = Packing(config, runtime, workload.nodes, in_lanes(model, workload.wire).width,
-                      InteractionCost.of(config, model) if runtime.interaction else None)
+                      InteractionCost.of(config, model) if runtime.interaction else None,
+                      model.width if decodes(workload.wire, runtime) else 0)
     traffic = Traffic(dealt, packing, merge=workload.in_flight > 1)
     sets = (runtime.local_cache_sets or config.local_cache_sets) if runtime.local_cache else 0
     stores = NodeCaches(sets, config.local_cache_ways, workload.nodes, config.policy)

@@ -9,6 +9,7 @@ from host.model import Model
 from host.timing.cluster import Cluster
 from host.wire.indices import MOST_INDICES
 from rtl.config import NicConfig
+from sim.job.fit import format_inside
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 
@@ -29,8 +30,8 @@ def checks(workload: Workload, config: NicConfig, runtime: Runtime, cluster: Clu
     found = [
         ("nodes", workload.nodes, config.nodes, "NIC", True),
         ("tables", model.tables, config.tables, "NIC", True),
-        ("dimension", max(model.table_dimensions), longest(config.max_dimension, workload.wire),
-         "NIC", True),
+        ("dimension", max(model.table_dimensions), longest(
+            config.max_dimension, format_inside(workload.wire, runtime)), "NIC", True),
         ("slots of a sample", most["sample_slots"], config.sample_slots,
          "half the hold buffer", True),
         ("bytes of a GPU", largest, cluster.gpu_memory_bytes, "GPU memory", True),

@@ -44,8 +44,9 @@ def share_bytes(packing: Packing, slots: np.ndarray, tables: int, vectors: int,
     elif packing.interaction is not None:
         moved += _interaction(packing, slots, packing.interaction, timed)
     else:
-        results = packets(np.arange(tables), packing.results)
-        moved += 0, len(slots) * packing.vector_bytes(results)
+        answers = packing.of_values
+        results = packets(np.arange(tables), answers.results)
+        moved += 0, len(slots) * answers.vector_bytes(results)
     if runtime.completions:
         moved += _completion(packing, runtime.completion_flush)
     return moved

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -64,6 +64,7 @@ class Packing:
     nodes: nodes of the cluster.
     dimension: lanes of a vector; vectors of fewer than 16 lanes share beats.
     interaction: cost of the interaction on the NIC, or None.
+    values: float32 values of a vector that NICs pool, if they convert vectors; else 0.
 
     A vector that exceeds a packet of this NIC counts as a packet; the NIC does not support its
     dimension.
@@ -74,6 +75,12 @@ class Packing:
     nodes: int
     dimension: int
     interaction: InteractionCost | None = None
+    values: int = 0
+
+    @property
+    def of_values(self) -> Packing:
+        """Capacity of packets of vectors as NICs pool them."""
+        return replace(self, dimension=self.values, values=0) if self.values else self
 
     @property
     def lookups(self) -> int:

@@ -17,6 +17,7 @@ from host.timing.pcie import PcieProfile
 from host.toml.profile import load_profile
 from rtl.config import NicConfig, beats_of, preset
 from rtl.formats import RECORDS_PER_BEAT
+from sim.job.fit import format_inside
 from sim.job.settings import Runtime, apply_settings
 from sim.job.workload import Workload, check_cluster
 from sim.offline.plan_interaction import InteractionCost
@@ -91,7 +92,8 @@ def resources_of(workload: Workload, system: PlannedSystem, model: Model, traffi
             counts["bag_segments_out"], counts["bag_segments_in"]) * cycle_us)
         add("NIC vectors of bags", "1 beat a cycle",
             lambda kind: counts["bag_beats_in"] * cycle_us)
-    add("NIC pooling", "1 beat a cycle", lambda kind: counts["slots"] * beats * cycle_us)
+    pooled = beats_of(in_lanes(model, format_inside(workload.wire, system.runtime)).width)
+    add("NIC pooling", "1 beat a cycle", lambda kind: counts["slots"] * pooled * cycle_us)
     if system.runtime.interaction:
         cycles = InteractionCost.of(config, model).cycles
         add("NIC interaction", f"{cycles} cycles a sample",

@@ -20,6 +20,7 @@ from sim.cluster.watchdog import StuckError
 from sim.engines import Engine
 from sim.engines.waves import Waves
 from sim.job.faults import PARTS, windows
+from sim.job.fit import decodes
 from sim.job.frame_faults import rule_of
 from sim.job.options import RunOptions
 from sim.job.row_places import check_bar
@@ -127,10 +128,12 @@ class Simulation:
 
     def load(self, number: int) -> None:
         """Queue the register writes of node ``number``."""
-        registers = self.registers[number]
+        registers, workload = self.registers[number], self._backend.options.workload
         self._nic.configure(registers, self.runtime, self.plan, self.lanes, node=number,
                             nodes=self.plan.nodes,
-                            repeats=self._backend.options.workload.repeats == "nic")
+                            repeats=workload.repeats == "nic", decoded=VectorFormat.of(
+                                self.model, workload.wire if decodes(
+                                    workload.wire, self.runtime) else "float32"))
         for item in self._written.registers.items() if self._written else ():
             registers.write(*item)
 

@@ -18,10 +18,12 @@ from rtl.delivery.indices import IndexPackager
 from rtl.delivery.share import ShareDelivery
 from rtl.delivery.unique import UniqueFinder
 from rtl.float.accumulator import FloatAccumulator
+from rtl.float.half import HalfConverter
 from rtl.gradient.optimizer import RowOptimizer
 from rtl.gradient.partial_receiver import PartialReceiver
 from rtl.gradient.reducer import GradientReducer
 from rtl.gradient.rows_end import RowsEnd
+from rtl.interaction.decoder import VectorDecoder
 from rtl.interaction.landing import LandingCheck
 from rtl.interaction.result_frames import ResultFrames
 from rtl.interaction.result_groups import ResultGrouper
@@ -313,6 +315,21 @@ MUTANTS = [
     Mutant(Overdue,
            "self._chance(record.tries + 1)", "self._chance(record.tries)",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
+    # Vectors of 16-bit values: subnormals and NaN, half beats that are lost, doubled or misplaced.
+    Mutant(HalfConverter, "(127 - 15) - zeros", "(127 - 14) - zeros",
+           "float/test_half.py::test_by_hand"),
+    Mutant(HalfConverter, "half[:9] << zeros << 1", "half[:9] << zeros",
+           "float/test_half.py::test_by_hand"),
+    Mutant(HalfConverter, "self.i[7:15].all()", "self.i[8:15].all()",
+           "float/test_half.py::test_all_values[bfloat16]"),
+    Mutant(VectorDecoder, "~(item.beat_last & self.value_beats[0])", "~self.value_beats[0]",
+           "interaction/test_decoder.py::test_vectors_are_those_of_the_codec"),
+    Mutant(VectorDecoder, "credit.some & ~upper", "credit.some",
+           "interaction/test_decoder.py::test_a_beat_a_cycle"),
+    Mutant(VectorDecoder, "credit.down.eq(taken)", "credit.down.eq(taken & ~upper)",
+           "interaction/test_decoder.py::test_vectors_are_those_of_the_codec"),
+    Mutant(VectorDecoder, "chosen.beat_last.eq(ends)", "chosen.beat_last.eq(1)",
+           "interaction/test_decoder.py::test_a_beat_a_cycle"),
 ]
 
 

@@ -121,8 +121,9 @@ def run(script, stall=0.0, config=CONFIG, counters=COUNTERS, seed=0, order="toge
     return simulate(dut, bench, background=master.benches())
 
 
-@pytest.mark.parametrize("config", [CONFIG, CONFIG.with_fields(owner_bags=16)],
-                         ids=["plain", "bags"])
+@pytest.mark.parametrize("config", [CONFIG, CONFIG.with_fields(owner_bags=16),
+                                    CONFIG.with_fields(short_vectors=True)],
+                         ids=["plain", "bags", "short"])
 def test_identity_configuration_and_reset_values(config):
     async def script(ctx, dut, master, registers):
         readable = [r for r in dut.registers if r.access != "wo"]
@@ -140,6 +141,10 @@ def test_identity_configuration_and_reset_values(config):
             for name in ("repeat_words", "repeat_vectors"):
                 del sizes[f"config_{name}"]
                 assert f"config_{name}" not in values
+        assert ("value_format" in values) == config.short_vectors
+        if not config.short_vectors:
+            del sizes["config_short_vectors"]
+            assert "config_short_vectors" not in values
         assert sizes.items() <= values.items()
         assert values["counter_count"] == 43
         assert registers["dedupe.requests"].address == values["counter_base"]

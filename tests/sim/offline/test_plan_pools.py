@@ -170,8 +170,21 @@ def test_vectors_of_16_bits_take_half_the_bytes():
         assert (found["need"], found["have"]) == (128, most)
     with pytest.raises(ValueError, match=r"wire must be float32 with an optimizer, not .float16."):
         plan(Workload.of(cluster="h100x8", wire="float16"), optimizer="sgd")
-    with pytest.raises(ValueError, match=r"deliver must be unique with wire float16, not .pooled."):
-        plan(Workload.of(cluster="h100x8", wire="float16"))
+    with pytest.raises(ValueError, match=r"deliver must be unique with wire int8, not .pooled."):
+        plan(Workload.of(cluster="h100x8", wire="int8"))
+
+
+@pytest.mark.parametrize("pool", ["requester", "owner"])
+def test_nics_that_convert_send_float32_to_the_host(pool):
+    given = {"cluster": "direct_pair", "network": "ethernet_100g_switch", "model": "multi_hot",
+             "samples": 96, "mini_batch": 48, "in_flight": 1, "pool": pool,
+             "settings": (*FULL, "remote_cache=false", "requester_merge=false")}
+    whole, (half, moved) = plan(Workload.of(**given)), _both(**given, wire="float16")
+    for name in ("out", "to_nic", "from_nic"):
+        one, other = (sum(planned["traffic"][f"full_{name}"]) * 2 for planned in (whole, half))
+        counted = (moved["network"]["bytes"] if name == "out" else moved["pcie"][f"{name}_bytes"])
+        assert 0.8 * counted < other <= 1.03 * counted
+        assert (other < 0.95 * one) == (name != "from_nic"), name
 
 
 def test_bags_fill_packets():

@@ -12,8 +12,10 @@ from host.dlrm.codecs import CODECS
 from host.dlrm.dlrm import Dlrm
 from host.model import Model
 from host.samples import Samples
+from rtl.formats import ValueFormat
 from sim.cli.main import main
 from sim.job.options import RunOptions
+from sim.nic import build
 from sim.run.run import Run, run
 from tests.host.dlrm.mixed import toml_of
 from tests.sim.linked import LINKED
@@ -25,14 +27,21 @@ MODEL = Model((1000, 5000, 70, 400, 900), 64, 3, (8, 64), (5, 1), "wire",
               dimensions=(32, 128, 64, 33, 128), poolings=("sum", "sum", "mean", "sum", "mean"))
 """Vectors of 16, 64, 32, 17 and 64 lanes of 16 bits: 1, 4, 2, 2 and 4 beats; of 10, 40, 20, 13 and
 40 lanes of int8: 1, 3, 2, 1 and 3 beats."""
+POOLED = replace(MODEL, dimensions=(32, 64, 16, 33, 64))
+"""Vectors for a NIC that pools 64 values: 2, 4, 1, 3 and 4 beats of float32."""
+ODD = replace(MODEL, dimensions=(32, 40, 16, 33, 48))
+"""Three beats of float32 in two beats of lanes."""
+SHORT = replace(MODEL, dimensions=(8, 7, 4, 5, 8))
+"""Two vectors of float32 to a beat of a packet, and four in lanes."""
 SAMPLES, SEED = 48, 1
 WIRES = pytest.mark.parametrize("wire", ["float16", "int8"])
 EVERY = pytest.mark.parametrize("wire", list(CODECS)[1:])
 NODES = pytest.mark.parametrize("nodes", [1, 2, 3])
+HALVES = pytest.mark.parametrize("wire", ["float16", "bfloat16"])
 
 
 def _options(tmp_path: Path, wire: str, *settings: str, model: Model = MODEL,
-             weighted: tuple[int, ...] = (), **changes) -> RunOptions:
+             weighted: tuple[int, ...] = (), deliver: str = "unique", **changes) -> RunOptions:
     text, path = toml_of(replace(model, poolings=model.poolings or ("sum",) * 5)), (
         tmp_path / "wire.toml")
     for table in weighted:
@@ -44,7 +53,7 @@ def _options(tmp_path: Path, wire: str, *settings: str, model: Model = MODEL,
     if isinstance(given.get("pool"), list):
         (tmp_path / "pool.toml").write_text(f"owner = {given['pool']}\n")
         given["pool"] = str(tmp_path / "pool.toml")
-    return RunOptions.of(**given, model=str(path), settings=("deliver=unique", *settings))
+    return RunOptions.of(**given, model=str(path), settings=(f"deliver={deliver}", *settings))
 
 
 def _samples(model: Model) -> Samples:
@@ -173,9 +182,62 @@ def test_the_model_has_the_cycles_of_rtl_with_hosts_in_python(tmp_path):
     assert compared(_options(tmp_path, "bfloat16", pool="owner")) == 0
 
 
+def test_nics_convert_vectors_that_they_pool(tmp_path):
+    result = _equal(_options(tmp_path, "float16", model=POOLED, deliver="pooled", nodes=1))
+    assert result["config"]["short_vectors"] and not result["config"]["owner_bags"]
+
+
+@pytest.mark.thorough
+@HALVES
+@pytest.mark.parametrize("model", [POOLED, ODD, SHORT], ids=["even", "odd", "short"])
+def test_nics_convert_on_any_number_of_nodes(tmp_path, wire, model):
+    for given in ({}, {"pool": "owner"}, {"pool": [0, 3]}):
+        results = [_equal(_options(tmp_path, wire, "owner_bags=64", model=model, deliver="pooled",
+                                   nodes=nodes, **given)) for nodes in (1, 3)]
+        assert len({result["predictions_sha256"] for result in results}) == 1
+
+
+@pytest.mark.thorough
+@HALVES
+@pytest.mark.parametrize("pool", ["requester", "owner"])
+def test_nics_convert_and_the_network_loses_frames(tmp_path, wire, pool):
+    result = _equal(_options(tmp_path, wire, *LINKED, model=POOLED, deliver="pooled", pool=pool,
+                             nodes=3, faults="drop=0.05,corrupt=0.05,duplicate=0.02"))
+    assert totals(result)["link_sender.repeated"] > 0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("settings", [
+    ("pooling=mean",), ("gpu_rings=true",), ("remote_cache=false", "local_cache=false")], ids=str)
+def test_settings_of_nics_that_convert(tmp_path, settings):
+    _equal(_options(tmp_path, "bfloat16", "owner_bags=64", *settings, model=ODD, deliver="pooled",
+                    pool=[1, 2]))
+
+
+@pytest.mark.thorough
+def test_a_nic_that_converts_also_adds_float32(tmp_path):
+    options = _options(tmp_path, "float32", "short_vectors=true", "owner_bags=64", model=POOLED,
+                       deliver="pooled", nodes=3)
+    assert faultless(run(options))["config"]["short_vectors"]
+
+
+@pytest.mark.thorough
+def test_another_format_in_the_nic_is_found(tmp_path, monkeypatch):
+    given = build._value_values
+    monkeypatch.setattr(build, "_value_values",
+                        lambda *args: given(*args) | {"value_format": ValueFormat.BFLOAT16})
+    result = run(_options(tmp_path, "float16", "owner_bags=64", model=POOLED, deliver="pooled"))
+    assert not result["bit_identical"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("given", [
+    {"model": POOLED}, {"model": ODD, "nodes": 3, "pool": [1, 4]}, {"model": SHORT}], ids=str)
+def test_the_model_has_the_cycles_of_nics_that_convert(tmp_path, given):
+    assert compared(_options(tmp_path, "float16", "owner_bags=64", deliver="pooled", **given)) == 0
+
+
 @pytest.mark.parametrize(("settings", "message"), [
-    ((), "deliver must be unique with wire float16, not 'pooled': NICs add float32 only; use --set "
-         "deliver=unique or wire float32"),
     (("interaction=true",), "interaction must be false with wire float16, not True: "),
     (("deliver=unique", "row_reads=true"),
      "row_reads must be false with wire float16, not True: ")])
@@ -187,6 +249,19 @@ def test_nics_that_read_values(settings, message, capsys):
         main(["run", "--config", "tiny", "--wire", "float16", "--samples", "8", *given])
     error = capsys.readouterr().err.strip()
     assert message in error and "\n" not in error
+
+
+@pytest.mark.parametrize(("wire", "settings", "message"), [
+    ("int8", (), "deliver must be unique with wire int8, not 'pooled': NICs convert 16-bit values "
+                 "only; use --set deliver=unique or wire float32"),
+    ("float16", ("training=true",), "deliver must be unique with wire float16, not 'pooled': NICs "
+                                    "that train add float32 only; use"),
+    ("float16", ("short_vectors=false",), "short_vectors must be true with wire float16 and "
+                                          "deliver pooled, not False: the NIC adds float32"),
+    ("float16", ("max_dimension=32",), "dimension must be at most 32 for config tiny, not 64")])
+def test_vectors_that_no_nic_converts(tmp_path, wire, settings, message):
+    with pytest.raises(ValueError, match=message):
+        run(_options(tmp_path, wire, *settings, model=POOLED, deliver="pooled"))
 
 
 def test_wrong_formats_and_sizes(tmp_path):
