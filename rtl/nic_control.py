@@ -49,10 +49,12 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
         settings["gradient_words"] = csr.gradient_words
     settings["interact"] = csr.interaction_mode != InteractionMode.OFF
     unique = csr.unique_delivery & (csr.interaction_mode == InteractionMode.OFF)
-    of_values = settings | ({
-        "vector_beats": csr.value_beats,
-        "vector_packing": Mux(csr.value_beats == 1, csr.value_packing, 0),
-    } if config.short_vectors else {})
+    of_values = settings
+    if config.short_vectors:
+        settings |= {"value_beats": csr.value_beats,
+                     "value_packing": Mux(csr.value_beats == 1, csr.value_packing, 0)}
+        of_values = settings | {f"vector_{name}": settings[f"value_{name}"]
+                                for name in ("beats", "packing")}
     for name, block in parts.items():
         given_to = of_values if name in _OF_VALUES else settings
         give(name, **{port: value for port, value in given_to.items() if hasattr(block, port)})

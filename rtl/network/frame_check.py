@@ -102,12 +102,15 @@ class FrameCheck(wiring.Component):
     link: accept packets LINK and PROBE, of one beat each, and reject packets of another epoch.
     nodes: number of peers with ``link``.
     bags: accept packets of owner pooling: BAGS and BAG_VECTORS, or GPU_BAGS.
+    short: dense vectors have ``value_beats`` and ``value_packing``, other vectors the ports of
+        16-bit values; only with framing ``host``.
 
     Ports
     -----
     valid, beat: an input beat, :data:`rtl.formats.Beat`.
     node, nodes, mac_base, ip_base, udp_port, vector_beats, vector_packing: see
         :class:`rtl.network.FrameReceiver`.
+    value_beats, value_packing: ``vector_beats`` and ``vector_packing`` of float32, with ``short``.
     epoch: epoch of accepted packets, unless ``peer`` has set another one for the sender; with
         ``link``.
     peer: event :data:`rtl.network.link.renewal.PeerEpoch`: changes the epoch of one peer; with
@@ -124,7 +127,8 @@ class FrameCheck(wiring.Component):
     RATE = "1 beat per cycle"
 
     def __init__(self, max_beats: int, framing: str, *, training: bool = False,
-                 link: bool = False, nodes: int = 1 << NODE_BITS, bags: bool = False):
+                 link: bool = False, nodes: int = 1 << NODE_BITS, bags: bool = False,
+                 short: bool = False):
         check_nodes(nodes)
         edge = edge_of(framing)
         self._max_beats, self._framing = max_beats, framing
@@ -133,7 +137,7 @@ class FrameCheck(wiring.Component):
         self._training = tuple(TRAINING[edge].values()) if training else ()
         self._known = (self._records, *more_records(edge, training, bags).values(), *self._reads,
                        *((Opcode.LINK, Opcode.PROBE) if link else ()))
-        self._link, self._nodes = link, nodes
+        self._link, self._nodes, self._short = link, nodes, short
         self._words = tuple(BAG_GRADIENTS[edge].values()) if training and bags else ()
         # Packets with credits of bags.
         self._bags = ((*BAGS[edge].values(), *BAG_VECTORS[edge])
@@ -144,7 +148,7 @@ class FrameCheck(wiring.Component):
             "udp_port": In(16), "vector_beats": In(5), "vector_packing": In(2),
             "o": Out(CheckedBeat(max_beats, link, bool(self._bags))), "idle": Out(1),
         } | ({"epoch": In(EPOCH_BITS), "peer": In(PeerEpoch), "look": Out(PacketNumber)}
-             if link else {}))
+             if link else {}) | ({"value_beats": In(5), "value_packing": In(2)} if short else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -177,6 +181,7 @@ class FrameCheck(wiring.Component):
             "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS, "count": 16, "crc": 32,
             "vectors": 1, "bad_opcode": 1, "read": 1, "gradient": 1, "values": 1,
             "uncounted": 1, "factor": 5, **linked, **({"bag": 1} if self._bags else {}),
+            **({"dense": 1} if self._short else {}),
             **({"words": 1} if self._words else {}), **({"long": 1} if self._sized else {})}),
             reset_less=True)
         bad_epoch2 = self._epochs(m, head1) if self._link else C(0)
@@ -207,6 +212,11 @@ class FrameCheck(wiring.Component):
                     head1.factor.eq(Mux(_one_of(ember.opcode, values), 1, self.vector_beats)),
                     head1.uncounted.eq(_one_of(ember.opcode, uncounted)),
                 ]
+                if self._short:
+                    dense = ember.opcode == Opcode.DENSE_VECTORS
+                    m.d.sync += head1.dense.eq(dense)
+                    with m.If(dense):
+                        m.d.sync += head1.factor.eq(self.value_beats)
                 if self._sized:
                     sized = _one_of(ember.opcode, self._sized)
                     m.d.sync += head1.long.eq(sized & (ember.final_beat >= self.vector_beats))
@@ -235,17 +245,21 @@ class FrameCheck(wiring.Component):
         # empty.
         whole2, shared2 = (Signal(16, reset_less=True, name=name) for name in ("whole2", "shared2"))
         some, shared, rest = Signal(), Signal(), Signal(2)
+        packing = self.vector_packing
+        if self._short:
+            packing = Mux(head1.dense, self.value_packing, packing)
+        # Fixed, unless dense vectors have a packing of their own.
+        m.d["comb" if self._short else "sync"] += rest.eq(Cat(packing.any(), packing[1]))
         count_range = (head1.count == 0) | (head1.count > RECORDS_PER_BEAT * longest)
         if self._sized:
             count_range |= head1.long
         if self._link:
             count_range |= (head1.link | head1.probe) & (head1.count != RECORDS_PER_BEAT)
         m.d.sync += [
-            shared.eq(self.vector_packing.any()),
-            rest.eq(Cat(self.vector_packing.any(), self.vector_packing[1])),
+            shared.eq(packing.any()),
             some.eq(head1.vectors | head1.values),
             whole2.eq(count * head1.factor),
-            shared2.eq((count + rest) >> Mux(self.vector_packing[1], 2, 1)),
+            shared2.eq((count + rest) >> Mux(packing[1], 2, 1)),
             stage2.eq(stage1), beats2.eq(beats1), head2.eq(head1),
             left2.eq(beats1 - Mux(head1.vectors, (count + TAGS_PER_BEAT - 1) >> 5,
                                   (count + RECORDS_PER_BEAT - 1) >> 3)),

@@ -59,6 +59,9 @@ class PacketParser(wiring.Component):
     vector_beats: beats of a vector, 1 to 16; those of a bag's vector are in its packet's header.
     vector_packing: log2 of the vectors that share a beat, 0 to 2; must be 0 if a vector has several
         beats. Unused lanes of a vector leave as +0.
+    value_beats, value_packing: ``vector_beats`` and ``vector_packing`` of dense vectors, with
+        ``config.short_vectors``; other vectors have 16-bit values (host only). The packing is 0 if
+        ``vector_packing`` is 0.
     records: stream of :data:`rtl.formats.RecordBeat`, payload beats of LOOKUPS or QUERIES.
     vectors: stream of :data:`rtl.formats.PeerBeat` (network) or :data:`rtl.formats.TaggedBeat`
         (host), the vectors of VECTORS or GPU_VECTORS.
@@ -109,6 +112,7 @@ class PacketParser(wiring.Component):
         self._origin = (NODE_BITS if edge == "network" else 1) + bags
         self._more = more_records(edge, training, bags)
         self._trains, self._bags = training, bags
+        self._short = config.short_vectors and edge == "host"
         self._received = data.StructLayout({
             "beat": RecordBeat, **({"kind": range(1 + len(self._more))} if self._more else {}),
             **({"count": 16} if training else {})})
@@ -120,6 +124,7 @@ class PacketParser(wiring.Component):
             "idle": Out(1),
         } | ({"dense": Out(stream.Signature(TaggedBeat))} if edge == "host" else
              {"header": In(received_header(bags)), "credit": Out(Credit)})
+          | ({"value_beats": In(5), "value_packing": In(2)} if self._short else {})
           | ({"gradient_credit": Out(Credit)} if edge == "network" and training else {})
           | ({"bag_credit": Out(Credit)} if edge == "network" and bags else {})
           | ({"bag_vectors": Out(stream.Signature(
@@ -156,7 +161,8 @@ class PacketParser(wiring.Component):
         m.submodules.vectors = vectors = SkidBuffer(received_vector(self._origin))
         self._hand_out_records(m, records.o)
         self._hand_out(m, vectors.o)
-        m.submodules.unpacker = unpacker = VectorUnpacker(self._in_flight, self._origin)
+        m.submodules.unpacker = unpacker = VectorUnpacker(
+            self._in_flight, self._origin, mixed=self._short)
         # At least 8 beats of vectors follow 32 tags, and at least one beat follows fewer tags.
         tag_beats = (self._max_beats + 7) // 9
         m.submodules.tags = tags = Ram(BEAT_BITS, max(2, tag_beats), latency=0)
@@ -177,11 +183,18 @@ class PacketParser(wiring.Component):
         m.d.sync += [
             final_part.eq(self.vector_beats - 1), shared.eq(self.vector_packing != 0),
             alone.eq(self.vector_packing == 0),
-            most.eq(1 << self.vector_packing),
         ]
+        if not self._short:
+            m.d.comb += unpacker.vector_packing.eq(self.vector_packing)
+            m.d.sync += most.eq(1 << self.vector_packing)
+        else:
+            # All vectors pass the unpacker if any share beats; each packet has its own packing.
+            own_packing = Signal(2)
+            m.d.comb += [packed.packing.eq(own_packing), most.eq(1 << own_packing)]
         tags_here = tags.read_data.word_select(vector_index[2:5], 4 * TAG_BITS)
+        if self._short:
+            tags_here = Mux(vector_index[0], tags_here >> TAG_BITS, tags_here)
         m.d.comb += [
-            unpacker.vector_packing.eq(self.vector_packing),
             final.eq(Mux(remaining > most, most - 1, remaining - 1)),
             packed.data.eq(item), packed.final.eq(final), packed.origin.eq(origin),
             packed.tags.eq(Mux(vector_index[1], tags_here >> 2 * TAG_BITS, tags_here)),
@@ -214,8 +227,8 @@ class PacketParser(wiring.Component):
         if self._trains:
             m.d.comb += received.count.eq(remaining)
         ends_vector = final_part
-        if self._bags:
-            # In a packet of bags' vectors, of which the header states the size.
+        if self._bags or self._short:
+            # In a packet of bags' vectors, of which the header states the size, or of float32.
             ends_vector = Signal(BEAT_INDEX_BITS, reset_less=True)
         m.d.comb += vector_last.eq(part == ends_vector)
         with m.FSM(name="reader"):
@@ -228,9 +241,18 @@ class PacketParser(wiring.Component):
                 ]
                 if self._edge == "host":
                     m.d.sync += dense.eq(ember.opcode == Opcode.DENSE_VECTORS)
-                if self._bags:
+                if self._short:
+                    values = ember.opcode == Opcode.DENSE_VECTORS
+                    m.d.sync += [own_packing.eq(Mux(values, self.value_packing,
+                                                    self.vector_packing)),
+                                 ends_vector.eq(Mux(values, self.value_beats - 1, final_part))]
+                    if self._bags:
+                        with m.If(ember.opcode == BAG_VECTORS[self._edge][0]):
+                            m.d.sync += ends_vector.eq(ember.final_beat)
+                elif self._bags:
                     m.d.sync += ends_vector.eq(Mux(
                         ember.opcode == BAG_VECTORS[self._edge][0], ember.final_beat, final_part))
+                if self._bags:
                     m.d.sync += bag.eq(ember.opcode == BAG_VECTORS[self._edge][0])
                 if self._more:
                     m.d.sync += kind.eq(0)

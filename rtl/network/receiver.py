@@ -108,6 +108,7 @@ class FrameReceiver(wiring.Component):
         self._framing, self._max_beats, self._depth = framing, longest, depth
         self._training, self._nodes = training, config.nodes
         self._link, self._first_sequence, self._bags = link, first_sequence, bags
+        self._short = config.short_vectors and edge == "host"
         super().__init__({
             "i": In(stream.Signature(Beat)),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32),
@@ -117,6 +118,7 @@ class FrameReceiver(wiring.Component):
         } | ({"refused": Out(stream.Signature(Refused)), "read": Out(1), "cut": In(1)}
              if edge == "host" else
              {"header": Out(received_header(bags))})
+          | ({"value_beats": In(5), "value_packing": In(2)} if self._short else {})
           | ({"dropped": Out(CREDIT_BITS)} if edge == "host" and training else {})
           | ({"epoch": In(8), "peer": In(PeerEpoch), **link_ports()} if link else {}))
 
@@ -125,7 +127,7 @@ class FrameReceiver(wiring.Component):
         longest, depth = self._max_beats, self._depth
         m.submodules.check = check = FrameCheck(
             longest, self._framing, training=self._training, link=self._link, nodes=self._nodes,
-            bags=self._bags)
+            bags=self._bags, short=self._short)
         m.submodules.fifo = fifo = PacketFIFO(BEAT_BITS, depth)
         beat = check.o
         # A packet is admitted only with room for the largest one, so the FIFO accepts every beat.
@@ -147,7 +149,7 @@ class FrameReceiver(wiring.Component):
             self.o.payload.last.eq(fifo.o.payload.last),
         ]
         for name in ("node", "nodes", "mac_base", "ip_base", "udp_port", "vector_beats",
-                     "vector_packing"):
+                     "vector_packing", *(("value_beats", "value_packing") if self._short else ())):
             m.d.comb += getattr(check, name).eq(getattr(self, name))
         # Header beat and payload, one beat to end a packet that is too long, and two beats of the
         # previous packet.

@@ -16,12 +16,12 @@ _MOST = 4
 """Most vectors of a beat."""
 
 
-def packed_beat(origin: int) -> data.StructLayout:
+def packed_beat(origin: int, mixed: bool = False) -> data.StructLayout:
     """Layout of a received beat of ``final`` + 1 vectors, the first one in the lowest lanes, their
-    tags, and their common ``origin`` of that many bits."""
+    tags, and their common ``origin`` of that many bits. ``mixed``: with their ``packing``."""
     return data.StructLayout({
         "data": BEAT_BITS, "tags": data.ArrayLayout(TAG_BITS, _MOST), "final": range(_MOST),
-        "origin": origin})
+        "origin": origin, **({"packing": 2} if mixed else {})})
 
 
 class VectorUnpacker(wiring.Component):
@@ -36,6 +36,7 @@ class VectorUnpacker(wiring.Component):
     ----------
     depth: most vectors in flight.
     origin: bits of ``origin``.
+    mixed: each beat has its own ``packing``, 0 to 2; then there is no port ``vector_packing``.
 
     Ports
     -----
@@ -48,11 +49,12 @@ class VectorUnpacker(wiring.Component):
     LATENCY = {("beat", "its first vector"): 3}
     RATE = "1 vector per cycle"
 
-    def __init__(self, depth: int, origin: int = 1):
-        self._depth, self._beat = depth, packed_beat(origin)
+    def __init__(self, depth: int, origin: int = 1, *, mixed: bool = False):
+        self._depth, self._beat, self._mixed = depth, packed_beat(origin, mixed), mixed
         super().__init__({
-            "i": In(stream.Signature(self._beat)), "vector_packing": In(2),
-            "o": Out(stream.Signature(received_vector(origin))), "idle": Out(1)})
+            "i": In(stream.Signature(self._beat)),
+            "o": Out(stream.Signature(received_vector(origin))), "idle": Out(1),
+        } | ({} if mixed else {"vector_packing": In(2)}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -61,10 +63,15 @@ class VectorUnpacker(wiring.Component):
         # The beat being split; the next beat follows without a gap.
         beat, busy = Signal(self._beat, reset_less=True), Signal()
         index, final, vector = Signal(range(_MOST)), Signal(), self.o.payload.beat
+        if self._mixed:
+            whole = beat.packing == 0
+            data_now = Mux(whole, beat.data, taken(beat.data, index, beat.packing))
+        else:
+            data_now = taken(beat.data, index, self.vector_packing)
         m.d.comb += [
             final.eq(index == beat.final),
             self.o.valid.eq(busy), fifo.o.ready.eq(~busy | (self.o.ready & final)),
-            vector.data.eq(taken(beat.data, index, self.vector_packing)),
+            vector.data.eq(data_now),
             vector.tag.eq(beat.tags[index]), vector.last.eq(1),
             self.o.payload.origin.eq(beat.origin),
             self.idle.eq(fifo.idle & ~busy),

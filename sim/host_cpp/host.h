@@ -331,8 +331,8 @@ private:
                 return false;
             }
             if (!step->dense) continue;
-            const float* vector = step->dense + (sample - step->first) * config_.dimension;
-            wanted.dense.insert(wanted.dense.end(), vector, vector + config_.dimension);
+            const float* vector = step->dense + (sample - step->first) * config_.values;
+            wanted.dense.insert(wanted.dense.end(), vector, vector + config_.values);
         }
         if (!step) {
             answers.fail(Fault::COUNT, opcode::DENSE_REQUESTS);
@@ -393,7 +393,7 @@ private:
     // request.
     void give_up(std::list<Step>::iterator step) {
         if (step->dense)
-            step->dense_kept.assign(step->dense, step->dense + step->samples * config_.dimension);
+            step->dense_kept.assign(step->dense, step->dense + step->samples * config_.values);
         if (step->dense) step->dense = step->dense_kept.data();
         step->answers = nullptr;
         step->filled = step->status = step->left = nullptr;
@@ -510,10 +510,10 @@ private:
     }
     void send_dense(const List& list, double now) {
         dense_rows += list.records.size();
-        outbox.send_vectors(opcode::DENSE_VECTORS, list, dense::landing, config_.dimension,
-                            config_.vectors_fit, now, !list.dense.empty(),
+        outbox.send_vectors(opcode::DENSE_VECTORS, list, dense::landing, config_.values,
+                            config_.values_fit, now, !list.dense.empty(),
                             [&](uint64_t k, float* vector) {
-            std::copy_n(&list.dense[k * config_.dimension], config_.dimension, vector);
+            std::copy_n(&list.dense[k * config_.values], config_.values, vector);
         });
     }
 

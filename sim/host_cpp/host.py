@@ -161,7 +161,8 @@ class NativeNode:
         self._beats = None if plan is None else plan.beats
         self._lib = library
         self._host = make(HostConfig(
-            number, lanes, config.host_payload_beats, config.query_beats, in_flight,
+            number, lanes, dimension, vectors_that_fit(dimension, config.host_payload_beats),
+            config.host_payload_beats, config.query_beats, in_flight,
             vectors_that_fit(lanes, config.host_payload_beats), self.pcie.latency,
             self._interacts, delivery.pooling is not None, delivery.pooling == "mean",
             delivery.completion_slots, COMPLETION_BASE,

@@ -116,6 +116,7 @@ class HostConfig(Shared):
     lists, vectors: rings of request lists and of vectors.
     row_reads: rows that the NIC reads instead of using the rings.
     cycles_per_byte: of PCIe towards the NIC.
+    values, values_fit: float32 values of a dense vector, and dense vectors of a packet.
     rows: null if vectors, and therefore answers, have no values.
     beats: of a bag's vector of each table.
     held, tables: rows of each table whose bags this node's GPU pools, 0 for other tables, and the
@@ -125,8 +126,9 @@ class HostConfig(Shared):
     own_timed: the kernel of own bags takes time.
     """
 
-    _fields_ = (*fields(c_uint64, "node", "dimension", "payload_beats", "buffer_beats",
-                        "in_flight", "vectors_fit", "latency", "interaction", "unique", "mean",
+    _fields_ = (*fields(c_uint64, "node", "dimension", "values", "values_fit", "payload_beats",
+                        "buffer_beats", "in_flight", "vectors_fit", "latency", "interaction",
+                        "unique", "mean",
                         "completion_slots", "completion_base", "tables", "owner_bags",
                         "own_mean", "own_timed"),
                 ("cycles_per_byte", c_double), *fields(c_void_p, "rows", "held", "beats"),

@@ -205,13 +205,12 @@ def check_wire(wire: str, runtime: Runtime, slots: int = 0, *, training: bool = 
     """
     if wire == "float32":
         return
-    if runtime.interaction:
-        raise ValueError(f"interaction must be false with wire {wire}, not True: NICs multiply "
-                         f"float32 only; use interaction=false or wire float32")
     if decodes(wire, runtime) and (training or CODECS[wire].bits != 16):
         able = "NICs that train add float32 only" if training else "NICs convert 16-bit values only"
-        raise ValueError(f"deliver must be unique with wire {wire}, not {runtime.deliver!r}: "
-                         f"{able}; use --set deliver=unique or wire float32")
+        field, wanted = ("interaction", False) if runtime.interaction else ("deliver", "unique")
+        raise ValueError(f"{field} must be {str(wanted).lower()} with wire {wire}, not "
+                         f"{getattr(runtime, field)!r}: {able}; use --set "
+                         f"{field}={str(wanted).lower()} or wire float32")
     if runtime.row_reads:
         raise ValueError(f"row_reads must be false with wire {wire}, not True: the GPU converts "
                          f"rows; use row_reads=false or wire float32")

@@ -46,9 +46,12 @@ public:
             return header;
         }
         const uint32_t opcode = header::opcode.get(words);
+        const bool dense = opcode == opcode::DENSE_VECTORS;
         // The header of bags' vectors states their size.
         const uint32_t size = opcode == opcode::BAG_VECTORS || opcode == opcode::GPU_BAGS
-            ? uint32_t(header::final_beat.get(words)) + 1 : config.vector_beats;
+            ? uint32_t(header::final_beat.get(words)) + 1
+            : dense ? config.value_beats : config.vector_beats;
+        const uint32_t packing = dense ? config.value_packing : config.vector_packing;
         const uint32_t tags = (left + 31) / 32;
         for (uint32_t k = 0; k < left; k++) {
             const uint32_t word = payload[k / 32 * BEAT_WORDS + k % 32 / 2];
@@ -56,7 +59,7 @@ public:
             Cycle out = header + 1 + tags;
             if (config.vector_packing) {
                 // Several vectors of a beat wait in a FIFO.
-                out = std::max(out + (k >> config.vector_packing) + 3, unpacked_ + 1);
+                out = std::max(out + (k >> packing) + 3, unpacked_ + 1);
                 unpacked_ = out;
             } else {
                 out += uint64_t{k + 1} * size - 1;

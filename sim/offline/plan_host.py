@@ -80,10 +80,10 @@ def _interaction(packing: Packing, slots: np.ndarray, cost: InteractionCost, tim
     runtime = packing.runtime
     lists = packets(np.cumsum(slots) - slots, packing.requests,
                     runtime.request_timeout if timed else None)
-    pooled = slots * beats_of(packing.dimension)
+    pooled = slots * beats_of(packing.of_values.dimension)
     results = packets(np.cumsum(np.maximum(pooled, cost.cycles)), max(1, cost.results_per_packet),
                       runtime.result_timeout if timed else None)
-    return Moved(packing.answer_bytes(lists),
+    return Moved(packing.of_values.answer_bytes(lists),
                  packing.record_bytes(lists) + cost.result_bytes(results))
 
 

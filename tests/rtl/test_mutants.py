@@ -35,6 +35,7 @@ from rtl.network.link.peer_credits import PeerCredits
 from rtl.network.link.round_trips import RoundTrips
 from rtl.network.link.sender import LinkSender
 from rtl.network.packet_pool import PacketPool
+from rtl.network.parser import PacketParser
 from rtl.query.dispatcher import Dispatcher
 from rtl.query.repeats import BagRepeats
 from rtl.rings.completion import CompletionWriter
@@ -322,6 +323,12 @@ MUTANTS = [
            "float/test_half.py::test_by_hand"),
     Mutant(HalfConverter, "self.i[7:15].all()", "self.i[8:15].all()",
            "float/test_half.py::test_all_values[bfloat16]"),
+    Mutant(PacketParser, "Mux(values, self.value_beats - 1, final_part)", "final_part",
+           "network/test_mixed_vectors.py"),
+    Mutant(PacketParser, "Mux(vector_index[0], tags_here >> TAG_BITS, tags_here)", "tags_here",
+           "network/test_mixed_vectors.py"),
+    Mutant(FrameCheck, "Mux(head1.dense, self.value_packing, packing)", "packing",
+           "network/test_mixed_vectors.py"),
     Mutant(VectorDecoder, "~(item.beat_last & self.value_beats[0])", "~self.value_beats[0]",
            "interaction/test_decoder.py::test_vectors_are_those_of_the_codec"),
     Mutant(VectorDecoder, "credit.some & ~upper", "credit.some",

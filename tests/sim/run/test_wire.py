@@ -214,6 +214,30 @@ def test_settings_of_nics_that_convert(tmp_path, settings):
                     pool=[1, 2]))
 
 
+def _even(tmp_path: Path, dimension: int, interaction: str) -> str:
+    """Return the path of a model whose vectors all have ``dimension`` values."""
+    tables = "".join(f"[[tables]]\nrows = {rows}\nbag = {list(bag)}\n"
+                     for rows, bag in zip(MODEL.rows, MODEL.bags, strict=True))
+    path = tmp_path / f"even{dimension}.toml"
+    path.write_text(f"name = 'even'\ndimension = {dimension}\ndense = 3\n"
+                    f"bottom = [8, {dimension}]\ntop = [5, 1]\n"
+                    f"interaction = '{interaction}'\n{tables}")
+    return str(path)
+
+
+@pytest.mark.slow
+@HALVES
+@pytest.mark.parametrize("interaction", ["dot", "cat"])
+@pytest.mark.parametrize("dimension", [64, 48, 16, 8])
+def test_nics_convert_vectors_of_an_interaction(tmp_path, wire, interaction, dimension):
+    """The dense vectors of hosts are float32: 4, 3 and 1 beats, and two vectors to a beat."""
+    for given in ({"nodes": 1}, {"nodes": 3}, {"nodes": 3, "pool": "owner"}):
+        options = _options(tmp_path, wire, "interaction=true", "owner_bags=64", deliver="pooled",
+                           **given).with_fields(model=_even(tmp_path, dimension, interaction))
+        _equal(options)
+        assert compared(options) == 0
+
+
 @pytest.mark.thorough
 def test_a_nic_that_converts_also_adds_float32(tmp_path):
     options = _options(tmp_path, "float32", "short_vectors=true", "owner_bags=64", model=POOLED,
@@ -238,7 +262,7 @@ def test_the_model_has_the_cycles_of_nics_that_convert(tmp_path, given):
 
 
 @pytest.mark.parametrize(("settings", "message"), [
-    (("interaction=true",), "interaction must be false with wire float16, not True: "),
+    (("row_reads=true",), "row_reads must be false with wire float16, not True: "),
     (("deliver=unique", "row_reads=true"),
      "row_reads must be false with wire float16, not True: ")])
 def test_nics_that_read_values(settings, message, capsys):
@@ -254,6 +278,9 @@ def test_nics_that_read_values(settings, message, capsys):
 @pytest.mark.parametrize(("wire", "settings", "message"), [
     ("int8", (), "deliver must be unique with wire int8, not 'pooled': NICs convert 16-bit values "
                  "only; use --set deliver=unique or wire float32"),
+    ("int8_row", ("interaction=true",), "interaction must be false with wire int8_row, not True: "
+                                        "NICs convert 16-bit values only; use --set interaction="
+                                        "false or wire float32"),
     ("float16", ("training=true",), "deliver must be unique with wire float16, not 'pooled': NICs "
                                     "that train add float32 only; use"),
     ("float16", ("short_vectors=false",), "short_vectors must be true with wire float16 and "
