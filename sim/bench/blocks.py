@@ -1,4 +1,4 @@
-"""Rows of single blocks: lookups, vector path, packets, pooling."""
+"""Rows of single blocks: lookups, vector path, packets, decoding, pooling."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -7,6 +7,8 @@ import numpy as np
 
 from host.samples import Samples
 from rtl.config import preset
+from rtl.formats import ValueFormat
+from sim.bench.decoding import decoding_rate
 from sim.bench.packets import packet_rate, packet_size
 from sim.bench.pooling import pooling_rate
 from sim.bench.rates import (
@@ -42,7 +44,8 @@ def _row(name: str, unit: str, rate: Rate, note: str) -> Row:
 
 def block_jobs() -> list[Job]:
     """Return the jobs of all single blocks."""
-    return [*_lookup_jobs(), *_vector_jobs(), *_packet_jobs(), *_pooling_jobs()]
+    return [*_lookup_jobs(), *_vector_jobs(), *_packet_jobs(), *_decoding_jobs(),
+            *_pooling_jobs()]
 
 
 def _lookup_jobs() -> list[Job]:
@@ -114,6 +117,18 @@ def _packet_jobs() -> list[Job]:
         return Job("packets", name, rows)
 
     return [job(vectors) for vectors in (1, 16, 21)]
+
+
+def _decoding_jobs() -> list[Job]:
+    def job(form: str) -> Job:
+        name = f"decoding at the requester, {form}"
+
+        def rows(progress: Progress) -> list[Row]:
+            return [_row(name, "beats/cycle", decoding_rate(_CONFIG, form),
+                         "beats of float32; vectors of 16 values, back to back")]
+        return Job("decoding", name, rows)
+
+    return [job(form.name.lower()) for form in ValueFormat]
 
 
 def _pooling_jobs() -> list[Job]:

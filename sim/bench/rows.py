@@ -12,6 +12,7 @@ SECTIONS: dict[str, str] = {
     "lookups": "tag lookup, dedupe and scatter, in lookups per cycle",
     "vectors": "store to frames, frames to hold buffer, in beats per cycle",
     "packets": "packets out against 100 Gb/s Ethernet",
+    "decoding": "decoding of vectors of 32 and 16 bits",
     "pooling": "pooling of bags of 1 to 100 vectors",
     "bags": "bags that pool at their owners, in lookups per cycle",
     "unique": "duplicate keys in a requester's step, in slots per cycle",

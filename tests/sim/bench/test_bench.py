@@ -16,6 +16,7 @@ from sim.bench import bench as module
 from sim.bench import resources as bench_resources
 from sim.bench.bags import bag_samples, owner_rate, requester_rate
 from sim.bench.bench import NOT_BUILT, bench
+from sim.bench.decoding import decoding_rate
 from sim.bench.dots import dot_jobs, dot_limits, dot_row
 from sim.bench.gradients import gradient_jobs, gradient_rate, on_one_key
 from sim.bench.latency import LATENCY_CASES
@@ -278,6 +279,14 @@ def test_pooling_keeps_a_beat_a_cycle():
     assert rate.items == 16_000 and rate.per_cycle >= 0.95
     wide = pooling_rate(TINY, np.full(1000, 4), vector_beats=4, name="pooler")
     assert wide.items == 16_000 and wide.per_cycle >= 0.95
+
+
+@pytest.mark.parametrize("form", ["float32", "float16", "bfloat16"])
+def test_decoding_keeps_a_beat_a_cycle(form):
+    """The measurement itself checks the values."""
+    for value_beats in (1, 3):
+        rate = decoding_rate(TINY, form, value_beats=value_beats, vectors=200, engine="pysim")
+        assert rate.items == 200 * value_beats and rate.per_cycle >= 0.95
 
 
 @pytest.mark.thorough
