@@ -74,6 +74,6 @@ def test_each_packet_has_the_size_of_its_vectors(dimension, stall):
 
     simulate(dut, feed, finish, receiver(dut.refused, found, len(refused)),
              *(receiver(getattr(dut, name), seen[name], len(out[name]), stall=stall, seed=2 + k)
-               for k, name in enumerate(out)))
+               for k, name in enumerate(out)), limit=6_000)
     seen["records"] = seen_records(seen["records"])
     assert (seen, found) == (out, refused)
