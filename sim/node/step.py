@@ -145,7 +145,8 @@ class Step(StepQueries):
         assert self.pools is not None
         own, share = self.pools.own[node], slice(*self.shares[node:node + 2])
         answers = self.answers[share]
-        answers.reshape(-1, answers.shape[2])[self.own_places(node)] = vectors
+        if len(vectors):
+            answers.reshape(-1, answers.shape[2])[self.own_places(node)] = vectors
         self.pools.parts[node] = own.sum()
         self.filled[share] += self.pools.parts[node]
         if not self.sends(node):

@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from host.model import Model
-from sim.cli.main import main
 from sim.job.options import RunOptions
 from sim.run.run import Run, run
-from sim.training.options import TrainOptions
 from tests.host.dlrm.mixed import batches, toml_of
 from tests.sim.linked import LINKED
 from tests.sim.nic_cpp.comparing import compared
@@ -162,10 +160,3 @@ def test_the_choice_of_pools_keeps_slices_at_owners(tmp_path):
 
     sliced = pools(columns="1:16,3:32")
     assert all(sliced[1:5]) and all(sliced[6:])
-
-
-def test_training_has_no_columns(capsys):
-    with pytest.raises(ValueError, match="columns must be None in training, not '1:16'"):
-        TrainOptions.of(columns="1:16")
-    with pytest.raises(SystemExit, match="2"):
-        main(["train", "--columns", "1:16"])
