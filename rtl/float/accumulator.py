@@ -20,7 +20,7 @@ __all__ = ["FloatAccumulator"]
 _IN_FLIGHT = 32
 """Results in flight: the FIFO is LUTRAM, which has this size anyway."""
 
-_UNCOUNTED = 3
+_UNCOUNTED = 4
 """Operations that may be accepted before the number in flight counts them."""
 
 
@@ -60,9 +60,9 @@ class FloatAccumulator(Gateable, wiring.Component):
     """
 
     LATENCY = {
-        ("taking operation", "its beat"): 13,
-        ("taking operation behind the first term of an entry", "its beat"): 15,
-        ("taking operation behind the second term of an entry", "its beat"): 28,
+        ("taking operation", "its beat"): 14,
+        ("taking operation behind the first term of an entry", "its beat"): 17,
+        ("taking operation behind the second term of an entry", "its beat"): 31,
     }
     RATE = ("1 term per cycle, also on one entry, with a wait now and then if entries have more "
             "values than places; 1 sum per cycle")
@@ -103,20 +103,25 @@ class FloatAccumulator(Gateable, wiring.Component):
             self.o.payload.last.eq(1),
         ]
 
-        # The arrival and the result, while the pairing decides and when it has decided.
+        # The arrival and the result when the pairing has decided.
         def later(name: str, given, shape=bits) -> Signal:
             signal = Signal(shape, reset_less=True, name=name)
             m.d.sync += signal.eq(given)
             return signal
 
-        # The result that the pairing holds, a cycle late: only a register enables its bits.
+        # The results that the pairing holds, a cycle late: only a register enables their bits.
         newest = later("newest", front.data)
-        result, loaded = Signal(bits, reset_less=True), Signal()
+        next_result, result = (Signal(bits, reset_less=True, name=n) for n in ("next", "result"))
+        loaded = Signal()
         m.d.sync += loaded.eq(pairing.results.ready)
         with m.If(loaded):
-            m.d.sync += result.eq(newest)
-        arrival = later("arrival2", later("arrival1", operation.data))
-        meta = later("meta2", later("meta1", operation.meta, self._meta), self._meta)
+            m.d.sync += [next_result.eq(newest), result.eq(next_result)]
+        arrival, metas, decided = (
+            operation.data, [operation.meta], pairing.LATENCY["operation", "decision"])
+        for number in range(decided):
+            arrival = later(f"arrival{number}", arrival)
+        for number in range(decided + 2):
+            metas.append(later(f"meta{number}", metas[-1], self._meta))
 
         stored = []
         for place in range(2):
@@ -149,13 +154,15 @@ class FloatAccumulator(Gateable, wiring.Component):
             begin.a.eq(Mux(both, returned, Mux(upper, stored[1], stored[0]))),
             begin.b.eq(Mux(none, neutral, Mux(take & second, stored[1], other))),
         ]
-        self._add(m, results.i, later("meta4", later("meta3", meta, self._meta), self._meta))
+        self._add(m, results.i, metas[-1])
         return m
 
     def _admit(self, m: Module, pairing: Pairing) -> Value:
         """Count what is in flight; return whether an operation is accepted."""
         operation, count, room = self.i.payload, Signal(range(_IN_FLIGHT + 1)), Signal()
-        accept, accepted, taking, quiet = (Signal() for _ in range(4))
+        accept, taking, quiet = (Signal() for _ in range(3))
+        # Accepted operations that are not decided yet.
+        waiting = Signal(pairing.LATENCY["operation", "decision"] - 1)
         m.d.comb += [
             self.i.ready.eq(room & (quiet | (operation.take == taking))),
             accept.eq(self.i.valid & self.i.ready), self.idle.eq(quiet),
@@ -163,8 +170,9 @@ class FloatAccumulator(Gateable, wiring.Component):
         m.d.sync += [
             count.eq(count + pairing.grows
                      - (pairing.shrinks | (self.o.valid & self.o.ready))),
-            room.eq(pairing.swept & (count <= _IN_FLIGHT - _UNCOUNTED)), accepted.eq(accept),
-            quiet.eq(pairing.swept & (count == 0) & ~accepted & ~accept),
+            room.eq(pairing.swept & (count <= _IN_FLIGHT - _UNCOUNTED)),
+            waiting.eq(Cat(accept, waiting)),
+            quiet.eq(pairing.swept & (count == 0) & ~waiting.any() & ~accept),
         ]
         with m.If(accept):
             m.d.sync += taking.eq(operation.take)

@@ -1,6 +1,6 @@
 """Pairing: decides which values of an entry are added, while its earlier sums are in flight."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -47,6 +47,10 @@ class Pairing(wiring.Component):
     reset, a sweep of one cycle per entry makes both copies of the bits of results equal; the first
     arrival of an entry writes the other bits.
 
+    Operations and results have two stages: the memories answer in the first, the second decides. A
+    result that waits holds both stages of results. A stage contains the bits that the decisions
+    before it leave.
+
     Parameters: ``entries``, at least 2.
 
     Ports
@@ -61,7 +65,7 @@ class Pairing(wiring.Component):
     swept: the sweep is over; no operation before.
     """
 
-    LATENCY = {("operation", "decision"): 2}
+    LATENCY = {("operation", "decision"): 3}
     RATE = "1 operation and 1 result per cycle, unless all four places are full"
 
     def __init__(self, entries: int):
@@ -73,78 +77,102 @@ class Pairing(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        # The operation and the result that are processed in this cycle.
-        arrival, result = (
-            Signal(range(self._entries), reset_less=True, name=n) for n in ("arrival", "result"))
-        valid, first, take, waits = (
-            Signal(name=n) for n in ("arrived", "first", "take", "waits"))
-        load, goes = Signal(), Signal()
-        m.d.comb += [load.eq(~waits | goes), self.results.ready.eq(load)]
-        m.d.sync += [valid.eq(self.valid), arrival.eq(self.entry), first.eq(self.first),
-                     take.eq(self.take)]
-        with m.If(load):
-            m.d.sync += [waits.eq(self.results.valid), result.eq(self.results.payload)]
-        added = Signal()
-        m.d.comb += added.eq(valid & ~take)
 
-        new = [Signal(2, name=f"new{side}") for side in range(2)]
-        address, swept = sweep(m, self._entries)
-        m.d.comb += self.swept.eq(swept)
-        writes = [(added, arrival, new[0]),
-                  (goes | ~swept, Mux(swept, result, address), Mux(swept, new[1], 0))]
-        mine = self._read(m, self.entry, 1, writes)
-        its = self._read(m, self.results.payload, load, writes)
-        # Whether both have the same entry, from comparisons in the previous cycle.
-        same, loaded, held, came = (Signal(name=n) for n in ("same", "loaded", "held", "came"))
-        m.d.sync += [loaded.eq(load), held.eq(self.entry == result),
-                     came.eq(self.entry == self.results.payload)]
-        m.d.comb += same.eq(added & waits & Mux(loaded, came, held))
+        def later(given, name: str, enable=1) -> Signal:
+            """Return ``given`` one cycle later; the value stays while ``enable`` is low."""
+            register = Signal.like(Value.cast(given), name=name)
+            with m.If(enable):
+                m.d.sync += register.eq(given)
+            return register
 
-        full, there, own = Signal(2), Signal(2), Signal(2)
-        must, adds, stores, again, returns = (
-            Signal(name=n) for n in ("must", "adds", "stores", "again", "returns"))
+        # Both stages of operations and of results. ``load``: the results move.
+        load = Signal()
+        arrived, first = later(self.valid & ~self.take, "arrived"), later(self.first, "first")
+        arrival1, taken = later(self.entry, "arrival1"), later(self.valid & self.take, "taken")
+        came1, result1 = (later(self.results.valid, "came1", load),
+                          later(self.results.payload, "result1", load))
+        added, take, arrival = (later(arrived, "added"), later(taken, "take"),
+                                later(arrival1, "arrival"))
+        waits, result = later(came1, "waits", load), later(result1, "result", load)
+        loaded = later(load, "loaded")
+        m.d.comb += self.results.ready.eq(load)
+
+        # The decision. Bits of arrivals and full places of the arrival; of results, and full
+        # places, of the result; all four as the decision leaves them.
+        own, full, its, there = (Signal(2, name=n) for n in ("own", "full", "its", "there"))
+        left = [Signal(2, name=f"{n}_left") for n in ("own", "full", "its", "there")]
+        # Whether the first stages had the same entry, and the arrival the entry of the second.
+        with_first, with_second = (later(arrival1 == other, f"with_{n}")
+                                   for other, n in ((result1, "first"), (result, "second")))
+        same, prefers, adds, stores, again, returns = (Signal(name=n) for n in (
+            "same", "prefers", "adds", "stores", "again", "returns"))
         m.d.comb += [
-            own.eq(Mux(first, mine[1], mine[0])), full.eq(own ^ mine[1]), there.eq(its[0] ^ its[1]),
-            must.eq(waits & there.all()),
-            adds.eq(added & ~same & full.any() & (~must | full.all())),
-            stores.eq(added & ~same & ~adds),
-            again.eq(waits & ~same & there.any() & ~adds),
-            returns.eq(waits & ~same & ~must & ~again),
-            goes.eq(same | again | returns),
-            # The place of an arrival: added to the upper one if it is full, stored in the lower one
-            # if it is free. A result prefers the other place.
-            new[0].eq(own ^ _place(adds | stores, Mux(adds, full[1], full[0]))),
-            new[1].eq(its[1] ^ _place(again | returns, Mux(again, ~there[0], ~there[1]))),
-            self.grows.eq(adds | (valid & take)), self.shrinks.eq(returns),
+            same.eq(added & waits & Mux(loaded, with_first, with_second)),
+            # The arrival is added, unless it has the entry of the result.
+            prefers.eq(added & full.any() & (~(waits & there.all()) | full.all())),
+            adds.eq(~same & prefers), stores.eq(added & ~same & ~prefers),
+            again.eq(waits & ~same & there.any() & ~prefers),
+            returns.eq(waits & ~same & ~there.all() & (prefers | ~there.any())),
+            load.eq(~(waits & ~same & there.all() & prefers)),
+            self.grows.eq(adds | take), self.shrinks.eq(returns),
         ]
+        # The place of an arrival: added to the upper one if it is full, stored in the lower one if
+        # it is free. A result prefers the other place.
+        changed = [_place(adds | stores, Mux(adds, full[1], full[0])),
+                   _place(again | returns, Mux(again, ~there[0], ~there[1]))]
+        m.d.comb += [after.eq(before ^ changed[number // 2])
+                     for number, (before, after) in enumerate(zip((own, full, its, there), left))]
         decision, stored = self.o, _place(returns, ~there[1])
         m.d.sync += [
             decision.add.eq(same | adds | again), decision.both.eq(same), decision.again.eq(again),
-            decision.place.eq(Mux(again, ~there[0], full[1])), decision.take.eq(valid & take),
+            decision.place.eq(Mux(again, ~there[0], full[1])), decision.take.eq(take),
             decision.full.eq(full), decision.write.eq(_place(stores, full[0]) | stored),
             decision.from_result.eq(stored), decision.entry.eq(Mux(again, result, arrival)),
             decision.arrival.eq(arrival), decision.result.eq(result),
         ]
+
+        # The memories' bits for the first stage. A read does not see a write in the same cycle.
+        address, swept = sweep(m, self._entries)
+        m.d.comb += self.swept.eq(swept)
+        writes = [(added, arrival, left[0]),
+                  (waits | ~swept, Mux(swept, result, address), Mux(swept, left[2], 0))]
+        read = [[self._read(m, entry, enable, *write) for write in writes]
+                for entry, enable in ((self.entry, 1), (self.results.payload, load))]
+
+        # The second stage's bits: those that the decision of this cycle leaves, for its entries.
+        behind = later(arrived & (self.entry == arrival1), "behind")
+        after = Mux(loaded, later(came1 & (self.entry == result1), "after_first"),
+                    later(waits & (self.entry == result), "after_second"))
+        arrivals, results = (word for word, _ in read[0])
+        m.d.sync += [
+            own.eq(Mux(behind, left[0], Mux(first, results, arrivals))),
+            full.eq(Mux(first, 0, Mux(behind, left[1], Mux(after, left[3], arrivals ^ results)))),
+        ]
+        before = added & Mux(loaded, later(self.results.payload == arrival1, "before"), with_first)
+        follows = later(came1 & (self.results.payload == result1), "follows", load)
+        arrivals, results = (word for word, _ in read[1])
+        with m.If(load):
+            m.d.sync += [
+                its.eq(Mux(follows, left[2], results)),
+                there.eq(Mux(before, left[1], Mux(follows, left[3], arrivals ^ results))),
+            ]
+        # While results wait, an arrival may change the bits of the result in the first stage.
+        newest, kept = read[1][0][1]
+        with m.If(before & ~load):
+            m.d.sync += [newest.eq(1), kept.eq(left[0])]
         return m
 
-    def _read(self, m: Module, entry, enable, writes: list) -> list[Signal]:
-        """Return the bits of arrivals and of results for ``entry``, one cycle later; they stay
-        while ``enable`` is low. ``writes``: (enable, entry, bits) of both memories."""
-        found = []
-        for number, (write, where, bits) in enumerate(writes):
-            m.submodules += (ram := Ram(2, self._entries))
-            newest, kept = Signal(), Signal(2, reset_less=True)
-            with m.If(enable):
-                # A read does not see a write in the same cycle.
-                m.d.sync += [newest.eq(write & (entry == where)), kept.eq(bits)]
-            now = Signal(2, name=f"bits{number}")
-            m.d.comb += [
-                ram.read_en.eq(enable), ram.read_addr.eq(entry), ram.write_en.eq(write),
-                ram.write_addr.eq(where), ram.write_data.eq(bits),
-                now.eq(Mux(newest, kept, ram.read_data)),
-            ]
-            found.append(now)
-        return found
+    def _read(self, m: Module, entry, enable, write, where, bits) -> tuple[Value, tuple]:
+        """Return a memory's bits for ``entry``, one cycle later, which stay while ``enable`` is
+        low; and the registers that replace them: whether, and by which bits. ``write``, ``where``,
+        ``bits``: enable, entry and bits of a write."""
+        m.submodules += (ram := Ram(2, self._entries))
+        newest, kept = Signal(), Signal(2, reset_less=True)
+        with m.If(enable):
+            m.d.sync += [newest.eq(write & (entry == where)), kept.eq(bits)]
+        m.d.comb += [ram.read_en.eq(enable), ram.read_addr.eq(entry), ram.write_en.eq(write),
+                     ram.write_addr.eq(where), ram.write_data.eq(bits)]
+        return Mux(newest, kept, ram.read_data), (newest, kept)
 
 
 def _place(condition, upper):

@@ -104,12 +104,19 @@ class TrainingDeparture(Gateable, wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         blocks, credits = SimpleNamespace(**self._packagers), self._credits
-        step_arbiter = Arbiter(OutgoingRecord, self._step_sources + 1)
+        step_arbiter = Arbiter(OutgoingRecord, _STEP_SOURCES + 1)
         report_arbiter = Arbiter(OutgoingRecord, self._report_sources)
         spill_arbiter = Arbiter(OutgoingPartial, len(ReductionLevel))
         net_mux, host_mux = PacketMux(2), PacketMux(len(self._packagers) - 2)
         parts = {**self.blocks, "step_arbiter": step_arbiter, "report_arbiter": report_arbiter,
                  "spill_arbiter": spill_arbiter, "net_mux": net_mux, "host_mux": host_mux}
+        steps = [*map(wiring.flipped, self.steps), credits.steps]
+        if self._step_sources > _STEP_SOURCES:
+            # Both kinds of credits meet before the other steps: a choice among three is faster.
+            parts["credit_arbiter"] = credit_arbiter = Arbiter(OutgoingRecord, 2)
+            for port, source in zip(credit_arbiter.i, steps[_STEP_SOURCES:], strict=True):
+                wiring.connect(m, source, port)
+            steps[_STEP_SOURCES:] = [credit_arbiter.o]
         for name, block in parts.items():
             m.submodules[name] = block
 
@@ -119,13 +126,12 @@ class TrainingDeparture(Gateable, wiring.Component):
                                (self.state_updates, blocks.state_packager)):
             wiring.connect(m, wiring.flipped(port), packager.i)
         for arbiter, sources, packager in (
-                (step_arbiter, self.steps, blocks.step_packager),
-                (report_arbiter, self.reports, blocks.report_packager),
-                (spill_arbiter, self.spilled, blocks.spill_packager)):
-            for number, source in enumerate(sources):
-                wiring.connect(m, wiring.flipped(source), arbiter.i[number])
+                (step_arbiter, steps, blocks.step_packager),
+                (report_arbiter, map(wiring.flipped, self.reports), blocks.report_packager),
+                (spill_arbiter, map(wiring.flipped, self.spilled), blocks.spill_packager)):
+            for source, port in zip(sources, arbiter.i, strict=True):
+                wiring.connect(m, source, port)
             wiring.connect(m, arbiter.o, packager.i)
-        wiring.connect(m, credits.steps, step_arbiter.i[self._step_sources])
         for level in ReductionLevel:
             # The two levels have separate packets.
             m.d.comb += [spill_arbiter.i[level].payload.destination.eq(level),

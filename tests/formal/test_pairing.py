@@ -28,19 +28,19 @@ def paired(*edits: tuple[str, str]) -> Bench:
     flying = Array(Signal(3, name=f"flying{n}") for n in range(ENTRIES))
     full = Array(Signal(2, name=f"full{n}") for n in range(ENTRIES))
     begun = Array(Signal(name=f"begun{n}") for n in range(ENTRIES))
-    waiting, oldest, newest = Signal(2), Signal(), Signal()
+    waiting, queue = Signal(2), Signal(3)
 
-    # Operations, and those of one and two cycles ago.
+    # Operations, and the operations of the last three cycles.
     entry, taking = bench.free(name="entry"), bench.free(name="taking")
     op, ops = Signal(), [(Signal(name=f"op{n}"), Signal(name=f"entry{n}"), Signal(name=f"take{n}"))
-                         for n in range(2)]
+                         for n in range(3)]
     resting = (~Cat(*flying, waiting).any() & ~Cat(each[0] for each in ops).any())
     m.d.comb += op.eq(bench.free(name="valid") & block.swept & Mux(
         taking, resting & begun[entry], flying[entry] <= MOST))
     m.d.comb += [block.valid.eq(op), block.entry.eq(entry), block.take.eq(taking),
                  block.first.eq(~taking & ~begun[entry])]
-    (valid, which, take), now = ops[1], (op, entry, taking)
-    for later, sooner in zip(ops, (now, ops[0])):
+    valid, which, take = ops[-1]
+    for later, sooner in zip(ops, ((op, entry, taking), *ops)):
         m.d.sync += [one.eq(other) for one, other in zip(later, sooner)]
     with m.If(op):
         m.d.sync += begun[entry].eq(~taking)
@@ -62,15 +62,10 @@ def paired(*edits: tuple[str, str]) -> Bench:
     used = _count(returned, with_result)
     bench.always("result", (used == 0) | ((used == 1) & (waiting != 0)))
     bench.always("result_entry", (used == 0) | (
-        Mux(returned.any(), decision.result, decision.entry) == oldest))
-    left = (waiting - used)[:2]
-    m.d.sync += waiting.eq(left + accepted)
-    with m.If(used != 0):
-        m.d.sync += oldest.eq(newest)
-    with m.If(accepted):
-        m.d.sync += newest.eq(result)
-        with m.If(left == 0):
-            m.d.sync += oldest.eq(result)
+        Mux(returned.any(), decision.result, decision.entry) == queue[0]))
+    left, rest = (waiting - used)[:2], Mux(used != 0, queue >> 1, queue)
+    m.d.sync += [waiting.eq(left + accepted), queue.eq(Mux(
+        accepted, rest & ~(1 << left) | result << left, rest))]
 
     # A value is stored in an empty place, and read from a full one.
     for place in range(2):
@@ -93,7 +88,7 @@ def paired(*edits: tuple[str, str]) -> Bench:
 
     # The count of the user: one cycle ahead of the decisions.
     count, late = Signal(5), Signal(5)
-    m.d.sync += [count.eq(count + (block.grows & ~ops[0][2]) - block.shrinks), late.eq(count)]
+    m.d.sync += [count.eq(count + (block.grows & ~ops[1][2]) - block.shrinks), late.eq(count)]
     bench.always("counted", late == sum(flying, Value.cast(waiting)))
     return bench
 
@@ -112,16 +107,19 @@ def test_pairing():
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize("old, new, what", [
-    ("must.eq(waits & there.all())", "must.eq(0)", "empty0"),
     ("newest.eq(write & (entry == where))", "newest.eq(0)", "empty0"),
-    ("Mux(loaded, came, held)", "held", "result_entry"),
-    ("Mux(first, mine[1], mine[0])", "mine[0]", "full"),
-    ("goes | ~swept", "goes", "empty0"),
+    ("Mux(loaded, with_first, with_second)", "with_second", "result_entry"),
+    ("Mux(first, results, arrivals)", "arrivals", "empty0"),
+    ("(waits | ~swept,", "(waits,", "empty0"),
+    ("own.eq(Mux(behind, left[0],", "own.eq(Mux(0, left[0],", "full"),
+    ("Mux(after, left[3],", "Mux(0, left[3],", "full"),
+    ("Mux(before, left[1],", "Mux(0, left[1],", "full"),
+    ("Mux(follows, left[2],", "Mux(0, left[2],", "empty1"),
     ("decision.place.eq(Mux(again, ~there[0], full[1]))",
      "decision.place.eq(Mux(again, there[1], full[1]))", "full"),
-    ("self.shrinks.eq(returns)", "self.shrinks.eq(goes)", "counted"),
-], ids=["full-places", "late-bits", "other-entry", "old-values", "unequal-copies", "empty-place",
-        "counts"])
+    ("self.shrinks.eq(returns)", "self.shrinks.eq(waits & load)", "counted"),
+], ids=["late-bits", "other-entry", "old-values", "unequal-copies", "own-bits",
+        "full-after-result", "full-before", "result-bits", "empty-place", "counts"])
 def test_broken_pairing(old, new, what):
-    verdict = prove(paired((old, new)), depth=14)
+    verdict = prove(paired((old, new)), depth=18)
     assert what in verdict.broken, verdict

@@ -19,6 +19,7 @@ from rtl.delivery.share import ShareDelivery
 from rtl.delivery.unique import UniqueFinder
 from rtl.float.accumulator import FloatAccumulator
 from rtl.float.half import HalfConverter
+from rtl.float.pairing import Pairing
 from rtl.gradient.optimizer import RowOptimizer
 from rtl.gradient.partial_receiver import PartialReceiver
 from rtl.gradient.reducer import GradientReducer
@@ -102,6 +103,10 @@ MUTANTS = [
            "training/test_passes.py::test_what_is_lost_on_its_way_back_is_not_waited_for"),
     Mutant(FloatAccumulator, "operation.first & ~operation.take", "operation.first",
            "float/test_accumulator.py::test_sums_of_few_terms"),
+    *(Mutant(Pairing, old, new,
+             "float/test_pairing.py::test_a_result_waits_where_all_places_are_full")
+      for old, new in (("before & ~load", "0"),
+                       ("load.eq(~(waits & ~same & there.all() & prefers))", "load.eq(1)"))),
     Mutant(FloatAccumulator, "(quiet | (operation.take == taking))", "1",
            "float/test_accumulator.py::test_each_term_is_added_once[same]"),
     Mutant(GradientReducer, "front.beat.step == step",
@@ -164,9 +169,9 @@ MUTANTS = [
     # Bags of lost owners: a bag of which only the head is drained, and one that is drained although
     # its head has left.
     Mutant(LostBags, "drains.eq(~heads.o.valid)", "drains.eq(0)",
-           "bags/test_lost.py::test_each_bag_of_a_lost_node_is_answered[0-1]"),
+           "bags/test_lost.py::test_each_bag_of_a_lost_node_is_answered[0-1-LostBags]"),
     Mutant(LostBags, "self.bags.valid & ~drains", "self.bags.valid & ~heads.lost.any()",
-           "bags/test_lost.py::test_each_bag_of_a_lost_node_is_answered[2-1]"),
+           "bags/test_lost.py::test_each_bag_of_a_lost_node_is_answered[2-1-LostBags]"),
     # A restarted peer that is taken back while its former self has bags here.
     Mutant(PeerCredits, "(owed + passed.value[0])[:CREDIT_BITS]", "owed",
            "network/link/test_rejoin.py::test_bags_of_a_peer_are_settled_when_beats_and_answers_"
@@ -295,7 +300,7 @@ MUTANTS = [
         ("here.change[0].eq(-gone)", "here.change[0].eq(0)",
          "test_bags_beyond_the_sizes_are_looked_up_and_counted[64-8-6]"),
         ("item.head.eq(item.head)", "item.head.keys.eq(item.head.keys)",
-         "test_each_bag_that_equals_its_predecessor_repeats[6-stalls0]"))),
+         "test_each_bit_of_keys_and_weights_counts[13]"))),
     *(Mutant(WordRing, old, new, "bags/test_word_ring.py::test_every_used_bit_counts")
       for old, new in (
         ("number == size - 1", "number == size"), ("segment.keys[1:] == number", "number == 7"),

@@ -71,9 +71,9 @@ def play(arrivals: list[int], *, gaps: float = 0.0, slow: float = 0.0, seed: int
         while not ctx.get(dut.swept):
             await ctx.tick()
         quiet = 0
-        while todo or takes or quiet < 8:
-            going = bool(todo) and left <= IN_FLIGHT - 3 and rng.random() >= gaps
-            taking = not todo and quiet > 3 and bool(takes)
+        while todo or takes or quiet < 9:
+            going = bool(todo) and left <= IN_FLIGHT - 4 and rng.random() >= gaps
+            taking = not todo and quiet > 4 and bool(takes)
             entry = todo.popleft() if going else takes.popleft() if taking else rng.randrange(9)
             ctx.set(dut.valid, going or taking)
             ctx.set(dut.entry, entry)

@@ -246,7 +246,7 @@ def test_a_shorter_sample_forgets_the_rest():
         0, 0, 0, 1, 1, 0, 0]
 
 
-@pytest.mark.parametrize("keys", [1, 2, 5])
+@pytest.mark.parametrize("keys", [1, 2, 5, 13])
 def test_each_bit_of_keys_and_weights_counts(keys):
     words = bag(random.Random(keys), keys, weighted=1)
     bits = [*range(16), *range(36, 48)]
