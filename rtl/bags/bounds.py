@@ -1,8 +1,9 @@
 """Row bounds: compares all rows of a segment with the number of rows of its table."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from rtl.bags.layouts import Segment
 from rtl.formats import RECORD_BITS, RECORDS_PER_BEAT, ROW_BITS
@@ -42,32 +43,35 @@ class RowBounds(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         segment, found = self.segment, Signal(RECORDS_PER_BEAT)
-        small, keys = Signal(), Signal(range(2 * RECORDS_PER_BEAT + 1))
+        # More keys than a beat contains are as good as all: the upper bits of ``keys`` are not
+        # added. Rows up to the last key, from the first word on, if words have one or two.
+        low = exact_log2(2 * RECORDS_PER_BEAT)
+        small, all_rows = Signal(), Signal()
+        one, two = Signal(low + 1), Signal(low + 2)
         begin, end = (Signal(range(RECORDS_PER_BEAT + 1), name=name) for name in ("begin", "end"))
         m.d.comb += [
             small.eq(self.rows[_NARROW:] == 0),
-            # More keys than a beat contains are as good as all.
-            keys.eq(Mux(segment.keys >= 2 * RECORDS_PER_BEAT, 2 * RECORDS_PER_BEAT, segment.keys)),
             begin.eq(segment.first + segment.head), end.eq(segment.first + segment.size),
+            all_rows.eq(segment.keys[low:].any()), one.eq(begin + segment.keys[:low]),
+            two.eq((begin << 1) + segment.keys[:low]),
         ]
         for k in range(RECORDS_PER_BEAT):
             word = segment.words.word_select(k, RECORD_BITS)
             halves = data.View(data.ArrayLayout(_NARROW, 2), word)
-            # The keys before the word, and whether it has one or two that count.
-            place, inside, beyond = Signal(4, name=f"place{k}"), Signal(name=f"inside{k}"), Signal(
-                2, name=f"beyond{k}")
+            inside, beyond = Signal(name=f"inside{k}"), Signal(2, name=f"beyond{k}")
             above = word[_NARROW:ROW_BITS]
             m.d.comb += [
-                place.eq(k - begin), inside.eq((k >= begin) & (k < end)),
+                inside.eq((k >= begin) & (k < end)),
                 beyond.eq(Cat(half >= self.rows[:_NARROW] for half in halves)),
             ]
             with m.If(self.wide):
-                m.d.comb += found[k].eq(inside & (place < keys) & (
+                m.d.comb += found[k].eq(inside & (all_rows | (k < one)) & (
                     word[ROW_BITS:].any() | (above > self.rows[_NARROW:])
                     | ((above == self.rows[_NARROW:]) & beyond[0])))
             with m.Else():
                 m.d.comb += found[k].eq(inside & small & (
-                    (((place << 1) < keys) & beyond[0]) | (((place << 1) + 1 < keys) & beyond[1])))
+                    ((all_rows | (2 * k < two)) & beyond[0])
+                    | ((all_rows | (2 * k + 1 < two)) & beyond[1])))
         verdicts = Signal(RECORDS_PER_BEAT // _JOINED)
         with m.If(self.enable):
             m.d.sync += verdicts.eq(Cat(

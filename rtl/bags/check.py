@@ -21,7 +21,7 @@ from rtl.formats import (
 from rtl.keys.owner_split import DESCRIPTOR_WRITES, OwnerSplit
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.layouts import AtNode, Freed
-from rtl.stream import CreditQueue
+from rtl.stream import CreditQueue, SkidBuffer
 
 __all__ = ["BAG_CHECK_COUNTERS", "BagCheck"]
 
@@ -209,8 +209,10 @@ class BagCheck(wiring.Component):
         take, good, drop = Signal(), Signal(), Signal()
         may, wrong, answered = ~abort, item.wrong, good
         if self._trains:
-            late, full = self._train(m, item, take, good)
-            may, wrong, answered = may & ~full, wrong | late, good & ~item.gradient
+            m.submodules.arrivals = arrivals = SkidBuffer(ArrivedBag)
+            late = self._train(m, item, take, good, arrivals)
+            # Any segment waits while an arrival waits: a register decides.
+            may, wrong, answered = may & arrivals.i.ready, wrong | late, good & ~item.gradient
         m.d.comb += [
             abort.eq(queued.valid & item.unfinished & ~done),
             store.i.valid.eq(queued.valid & may), store.i.payload.eq(item.owned),
@@ -239,24 +241,21 @@ class BagCheck(wiring.Component):
         count(m, self.counters, bags=good, keys=Mux(good, item.keys, 0), **events)
         quiet = ~self.freed.valid & ~self.passed.valid & ~self.refused.valid
         if self._trains:
-            quiet &= ~self.arrived.valid
+            quiet &= arrivals.idle
         return Value.cast(quiet)
 
-    def _train(self, m: Module, item, take: Value, good: Value) -> tuple[Value, Value]:
+    def _train(self, m: Module, item, take: Value, good: Value, arrivals: SkidBuffer) -> Value:
         """Offer the bags of gradients that pass at ``arrived``. Return whether the bag of ``item``
-        has a gradient of a step that is not open, and whether it must wait for ``arrived``."""
-        owned, late, full = item.owned, Signal(), Signal()
+        has a gradient of a step that is not open."""
+        owned, late = item.owned, Signal()
+        wiring.connect(m, arrivals.o, wiring.flipped(self.arrived))
         m.d.comb += [
             late.eq(item.gradient & ((owned.step != self.step) | ~self.open)),
-            full.eq(item.gradient & owned.segment.tail & self.arrived.valid),
+            arrivals.i.valid.eq(good & item.gradient),
+            arrivals.i.payload.step.eq(owned.step), arrivals.i.payload.source.eq(owned.node),
         ]
         m.d.sync += self.counted.eq(take & item.beat_last & item.gradient)
-        with m.If(good & item.gradient):
-            m.d.sync += [self.arrived.valid.eq(1), self.arrived.payload.step.eq(owned.step),
-                         self.arrived.payload.source.eq(owned.node)]
-        with m.Elif(self.arrived.ready):
-            m.d.sync += self.arrived.valid.eq(0)
-        return late, full
+        return late
 
     def _tell(self, m: Module, events: dict[str, Value], item, take: Value, abort: Value) -> None:
         """Report the fault of a dropped bag."""

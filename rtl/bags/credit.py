@@ -64,16 +64,17 @@ class BagCreditReturn(wiring.Component):
         m.submodules.queue = queue = StreamFIFO(NODE_BITS, max(2, self._nodes), style="lutram")
         queued = Signal(self._nodes)
         address, swept = sweep(m, self._nodes)
-        come, quarter, due, record = Signal(), Signal(CREDIT_BITS), Signal(), Signal(StepRecord)
+        come, before, due, record = Signal(), Signal(CREDIT_BITS), Signal(), Signal(StepRecord)
         # The credit of a record that leaves does not contain the beat of the same cycle.
         leaves, waits = Signal(), Signal()
-        m.d.sync += quarter.eq(Mux(self.window < 8, 1, self.window >> 2))
+        # Beats before the last one of a quarter.
+        m.d.sync += before.eq(Mux(self.window < 8, 1, self.window >> 2) - 1)
         m.d.comb += [
             come.eq(self.freed.valid & self.counted),
             leaves.eq(self.o.valid & self.o.ready),
             waits.eq(queued.bit_select(self.freed.node, 1)
                      & ~(leaves & (queue.o.payload == self.freed.node))),
-            due.eq((owed.read_data + 1 >= quarter) & ~waits),
+            due.eq((owed.read_data >= before) & ~waits),
             owed.read_en.eq(1), owed.read_addr.eq(self.freed.node),
             owed.write_en.eq(come | ~swept), owed.write_addr.eq(Mux(
                 swept, self.freed.node, address)),

@@ -21,7 +21,7 @@ from rtl.formats import (
 from rtl.gateable import Gateable
 from rtl.network import CreditReturn, PacketMux, PartialPackager, RecordPackager
 from rtl.network.layouts import Credit
-from rtl.stream import Arbiter
+from rtl.stream import Arbiter, SkidBuffer
 
 __all__ = ["TrainingDeparture"]
 
@@ -113,9 +113,13 @@ class TrainingDeparture(Gateable, wiring.Component):
         steps = [*map(wiring.flipped, self.steps), credits.steps]
         if self._step_sources > _STEP_SOURCES:
             # Both kinds of credits meet before the other steps: a choice among three is faster.
+            # The source of the credits of bags looks at ``ready``, which is a register.
             parts["credit_arbiter"] = credit_arbiter = Arbiter(OutgoingRecord, 2)
-            for port, source in zip(credit_arbiter.i, steps[_STEP_SOURCES:], strict=True):
-                wiring.connect(m, source, port)
+            parts["bag_credits"] = bag_credits = SkidBuffer(OutgoingRecord)
+            bags, own = steps[_STEP_SOURCES:]
+            wiring.connect(m, bags, bag_credits.i)
+            wiring.connect(m, bag_credits.o, credit_arbiter.i[0])
+            wiring.connect(m, own, credit_arbiter.i[1])
             steps[_STEP_SOURCES:] = [credit_arbiter.o]
         for name, block in parts.items():
             m.submodules[name] = block

@@ -104,7 +104,7 @@ def test_credits_merge():
 @pytest.mark.parametrize("wrong, old, new", [
     ({"told", "idle"}, "& ~(leaves & (queue.o.payload == self.freed.node))", ""),
     ({"earned"}, "come.eq(self.freed.valid & self.counted)", "come.eq(self.freed.valid)"),
-    ({"told", "idle"}, "owed.read_data + 1 >= quarter", "owed.read_data >= quarter"),
+    ({"told", "idle"}, "owed.read_data >= before", "owed.read_data > before"),
     ({"earned"}, "Mux(swept & ~due, owed.read_data + 1, 0)", "Mux(swept, owed.read_data + 1, 0)"),
     ({"told", "idle"}, "owed.read_addr.eq(self.freed.node)", "owed.read_addr.eq(0)"),
     ({"earned"}, "self.freed.node, 1).eq(1)", "self.freed.node, 1).eq(0)"),
