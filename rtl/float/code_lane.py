@@ -117,20 +117,20 @@ class CodeLane(wiring.Component):
             m.d.sync += exponent7.eq(0)
 
         # 8: round to nearest even; a carry propagates into the exponent, up to infinity. The
-        # exponent counts from the carry bit, so a hidden bit adds 1 to it.
+        # exponent counts from the carry bit, so a hidden bit adds 1 to it. For code 0 the alignment
+        # may have lost bits of the bias, but not its sign; its guard bit is 0.
         normal = Mux(last, normal7 << 1, normal7)[:len(normal7)]
         guard, rest, odd, hidden = normal[1], normal[0] | rest7, normal[2], normal[-1]
         packed, o = Signal(31), _register(32)
         m.d.comb += [
             packed.eq((
-                Cat(Const(1, 1), Mux(zero, pair.kept[:31], Cat(normal[2:-1], exponent7[:8])))
-                + Cat(guard & (rest | odd) & ~zero, Const(0, 23), hidden & ~zero))[1:32]),
+                Cat(Const(1, 1), Mux(zero, pair.kept, Cat(normal[2:-1], exponent7[:8])))
+                + Cat(guard & (rest | odd), Const(0, 23), hidden & ~zero))[1:32]),
             self.o.eq(o),
         ]
-        sign = Mux(zero, pair.kept[31], sign7)
-        m.d.sync += o.eq(Cat(packed, sign))
+        m.d.sync += o.eq(Cat(packed, sign7))
         with m.If(pair.nan | (zero & pair.invalid)):
             m.d.sync += o.eq(0x7FC00000)
         with m.Elif(pair.infinite | exponent7[8] | exponent7[1:8].all()):
-            m.d.sync += o.eq(Cat(Const(0xFF << 23, 31), sign))
+            m.d.sync += o.eq(Cat(Const(0xFF << 23, 31), sign7))
         return m

@@ -30,19 +30,20 @@ CODE_PAIR = data.StructLayout({
     "sign": 1,
     "exponent": 9, "limit": GROUPS,
     "low": 3, "place": FINE,
-    "kept": 32, "infinite": 1, "nan": 1, "invalid": 1,
+    "kept": 31, "infinite": 1, "nan": 1, "invalid": 1,
 })
-"""Scale and bias. Each line of the following list is valid one cycle after the line before.
+"""Fields of a scale and a bias, as a lane needs them. Each field has its own cycle:
 
-even: pairs of places by which the product is shifted right, less whole bytes.
-significand: of the scale, twice as large unless the product is shifted by one more place.
-bytes: bytes by which the product is shifted right.
-subtract: the signs differ; bias: its significand, aligned.
-sign: sign of the scale.
-exponent: exponent field of a sum with the highest bit below the carry bit; limit: the group in
-which a left shift ends at the exponent field 0, one bit per group, from the highest.
-low: the lowest bits of ``exponent``; place: the bit of that group, one bit each.
-kept: the result for code 0; infinite; nan; invalid: NaN for code 0.
+0, even: distance by which the product is shifted right, bits 1 and 2.
+1, significand: of the scale, doubled if bit 0 of the distance is 0.
+2, bytes: bits 3 and 4 of the distance.
+3, subtract: the signs differ. bias: aligned significand of the bias.
+4, sign: sign of the scale.
+5, exponent: exponent field of a sum whose highest bit is below the carry bit. limit: the group in
+which a left shift ends, because the exponent field is 0; bit 0 is the highest group.
+6, low: ``exponent[:3]``. place: the bit of that group in which the shift ends.
+7, kept: value of code 0, without its sign. infinite: scale or bias is infinite. nan: NaN for all
+codes. invalid: NaN for code 0.
 """
 
 _register = partial(Signal, reset_less=True)
@@ -51,10 +52,10 @@ _register = partial(Signal, reset_less=True)
 def _shifted(value: Value, distance: Value, unit: int) -> Value:
     """Return ``value`` shifted right by ``unit`` times ``distance``, 2 bits. The lowest bit is a
     sticky bit."""
-    shifts = [Cat(value[places:] if places < len(value) else Const(0, 1), Const(0, 1))
-              | value[:places].any() for places in (unit * number for number in range(4))]
-    return Value.cast(Mux(distance[1], Mux(distance[0], shifts[3], shifts[2]),
-                          Mux(distance[0], shifts[1], value)))[:len(value)]
+    once, twice, thrice = (Cat(value[places:], Const(0, 1)) | value[:places].any()
+                           for places in (unit, 2 * unit, 3 * unit))
+    return Value.cast(Mux(distance[1], Mux(distance[0], thrice, twice),
+                          Mux(distance[0], once, value)))
 
 
 class CodePair(wiring.Component):
@@ -79,10 +80,7 @@ class CodePair(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        scale, bias, o = self.scale, self.bias, self.o
-
-        def after(value: Value, cycles: int, name: str) -> Value:
-            return delayed(m, value, cycles, name)
+        scale, bias, o, after = self.scale, self.bias, self.o, partial(delayed, m)
 
         # 1: an exponent field of 0 means 1, without a hidden bit.
         some_scale, some_bias = scale[23:31].any(), bias[23:31].any()
@@ -128,11 +126,10 @@ class CodePair(wiring.Component):
             distance = after(right3[low:low + 2], stage - 4, f"right{low}")
             m.d.sync += part.eq(_shifted(aligned, distance, 1 << low))
             aligned = part
-        sign = after(scale[31], 6, "sign")
         m.d.comb += [
             o.significand.eq(significand), o.bias.eq(aligned),
             o.subtract.eq(after(scale[31] ^ bias[31], 6, "subtract")),
-            o.sign.eq(after(sign, 1, "sign_late")),
+            o.sign.eq(after(scale[31], 7, "sign")),
         ]
 
         # 8 and 9: the end of a left shift.
@@ -146,11 +143,9 @@ class CodePair(wiring.Component):
         ]
         m.d.comb += [o.exponent.eq(exponent8), o.limit.eq(limit), o.low.eq(low), o.place.eq(place)]
 
-        # 10: special operands. 0 + -0 is 0.
-        kept = _register(32)
-        m.d.sync += kept.eq(Cat(bias[:31], bias[31] & (scale[31] | bias[:31].any())))
+        # 10: special operands.
         m.d.comb += [
-            o.kept.eq(after(kept, 9, "kept")), o.nan.eq(after(nan1, 9, "nan")),
+            o.kept.eq(after(bias[:31], 10, "kept")), o.nan.eq(after(nan1, 9, "nan")),
             o.infinite.eq(after(scale_infinite | bias_infinite, 9, "infinite")),
             o.invalid.eq(after(scale_infinite, 9, "invalid")),
         ]

@@ -17,8 +17,6 @@ from rtl.network.packet_store import VectorStore
 from tests.rtl.test_figures import blocks
 
 BESIDE = {
-    "rtl.float.code_lane.CodeLane": "a CodeConverter is 16 of these and their CodePair",
-    "rtl.float.code_pair.CodePair": "a CodeConverter is one of these and its 16 CodeLanes",
     "rtl.float.divide.CountDividerLane": "a CountDivider is 16 of these and their reciprocal",
     "rtl.float.multiply.FloatMultiplier": "a PlainMultiplier is one of these between recoders",
     "rtl.network.link.intake.LinkIntake": "what LinkSender takes, in order and whole",

@@ -85,6 +85,9 @@ def test_random_operands(seed):
     (3, 0x3F800001, 0x00000000, 0x40400002), (3, 0x3F800003, 0x00000000, 0x40400004),
     (3, 0x3F800001, 0x00000001, 0x40400002), (3, 0x3F800001, 0x80000001, 0x40400001),
     (3, 0x3F800003, 0x80000001, 0x40400004), (3, 0x3F800003, 0x00000001, 0x40400005),
+    # A product beside half the last place of a larger bias.
+    (1, 0x43000000, 0x4F000000, 0x4F000000), (1, 0x43000001, 0x4F000000, 0x4F000001),
+    (1, 0x43000000, 0x4F000001, 0x4F000002), (1, 0x42FFFFFF, 0x4F000001, 0x4F000001),
     # The bias cancels all of a product of 31 bits but the last ones.
     (255, 0x3F800001, 0xC37F0000, 0x37FF0000),
 ])
