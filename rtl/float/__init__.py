@@ -2,6 +2,7 @@
 
 from rtl.float.accumulator import FloatAccumulator
 from rtl.float.add import FLOAT_ADDER_LATENCY, MINUS_ZERO, FloatAdder
+from rtl.float.code import CODE_CONVERTER_LATENCY, CodeConverter
 from rtl.float.divide import (
     COUNT_DIVIDER_LANE_LATENCY,
     COUNT_DIVIDER_LATENCY,
@@ -26,12 +27,12 @@ from rtl.float.recode import RECODED, RECODER_LATENCY, Recoder
 from rtl.float.sqrt import FLOAT_ROOT_LATENCY, FloatRoot
 
 __all__ = [
-    "COUNT_DIVIDER_LANE_LATENCY", "COUNT_DIVIDER_LATENCY", "DOT_LATENCY", "DOT_TREE_LATENCY",
-    "EXACT", "FLOAT_ADDER_LATENCY", "FLOAT_DIVIDER_LATENCY", "FLOAT_MULTIPLIER_LATENCY",
-    "FLOAT_ROOT_LATENCY", "HALF_CONVERTER_LATENCY", "MINUS_ZERO", "PLAIN_MULTIPLIER_LATENCY",
-    "RECIPROCAL_LATENCY", "RECODED", "RECODED_SLICE", "RECODER_LATENCY", "CountDivider",
-    "CountDividerLane", "CountReciprocal", "DotProduct", "ExactAccumulator", "ExactTable",
-    "ExactTerms", "FloatAccumulator", "FloatAdder", "FloatDivider", "FloatMultiplier", "FloatRoot",
-    "HalfConverter", "PlainMultiplier", "Recoder", "dot_tree_latency", "exact_operation_layout",
-    "exact_sum_layout", "exact_term_layout",
+    "CODE_CONVERTER_LATENCY", "COUNT_DIVIDER_LANE_LATENCY", "COUNT_DIVIDER_LATENCY", "DOT_LATENCY",
+    "DOT_TREE_LATENCY", "EXACT", "FLOAT_ADDER_LATENCY", "FLOAT_DIVIDER_LATENCY",
+    "FLOAT_MULTIPLIER_LATENCY", "FLOAT_ROOT_LATENCY", "HALF_CONVERTER_LATENCY", "MINUS_ZERO",
+    "PLAIN_MULTIPLIER_LATENCY", "RECIPROCAL_LATENCY", "RECODED", "RECODED_SLICE", "RECODER_LATENCY",
+    "CodeConverter", "CountDivider", "CountDividerLane", "CountReciprocal", "DotProduct",
+    "ExactAccumulator", "ExactTable", "ExactTerms", "FloatAccumulator", "FloatAdder",
+    "FloatDivider", "FloatMultiplier", "FloatRoot", "HalfConverter", "PlainMultiplier", "Recoder",
+    "dot_tree_latency", "exact_operation_layout", "exact_sum_layout", "exact_term_layout",
 ]

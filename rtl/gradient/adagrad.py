@@ -1,6 +1,6 @@
 """Row-wise Adagrad: step from the sum of the squares of a gradient."""
 
-from amaranth.hdl import Module, Signal, Value
+from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -19,9 +19,10 @@ from rtl.float import (
     FloatRoot,
     Recoder,
 )
+from rtl.float.delay import delayed
 from rtl.shared import Shared
 
-__all__ = ["ADAGRAD_LATENCY", "ADAGRAD_STATE_CYCLE", "AdagradStep", "delayed"]
+__all__ = ["ADAGRAD_LATENCY", "ADAGRAD_STATE_CYCLE", "AdagradStep"]
 
 ADAGRAD_STATE_CYCLE = COUNT_DIVIDER_LANE_LATENCY
 """Cycles from ``total`` of :class:`AdagradStep` to its ``state``."""
@@ -31,15 +32,6 @@ _STEP_LATENCY = (FLOAT_ROOT_LATENCY + FLOAT_ADDER_LATENCY + FLOAT_DIVIDER_LATENC
 
 ADAGRAD_LATENCY = ADAGRAD_STATE_CYCLE + FLOAT_ADDER_LATENCY + _STEP_LATENCY
 """Cycles from ``total`` of :class:`AdagradStep` to its results."""
-
-
-def delayed(m: Module, value: Value, cycles: int, name: str) -> Value:
-    """Return ``value`` delayed by ``cycles``, in shift registers of LUTs without reset."""
-    for cycle in range(cycles):
-        following = Signal(Value.cast(value).shape(), name=f"{name}{cycle}", reset_less=True)
-        m.d.sync += following.eq(value)
-        value = following
-    return value
 
 
 class AdagradStep(wiring.Component):

@@ -14,9 +14,10 @@ from rtl.float import (
     Recoder,
     dot_tree_latency,
 )
+from rtl.float.delay import delayed
 from rtl.formats import OptimizerMode
 from rtl.gateable import Gateable
-from rtl.gradient.adagrad import ADAGRAD_LATENCY, ADAGRAD_STATE_CYCLE, AdagradStep, delayed
+from rtl.gradient.adagrad import ADAGRAD_LATENCY, ADAGRAD_STATE_CYCLE, AdagradStep
 from rtl.gradient.records import update_layout, updated_layout
 from rtl.gradient.row_lanes import (
     HALF,

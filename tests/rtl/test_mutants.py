@@ -47,6 +47,7 @@ from rtl.training.barrier import StepBarrier
 from rtl.training.passes import PassSource
 from rtl.training.step_counter import StepCounter
 from tests.mutants import Mutant, edited
+from tests.rtl.float.code_mutants import CODE_MUTANTS
 
 MUTANTS = [
     # Rings: counts that wrap, places that are reserved twice, and numbers compared in part.
@@ -342,6 +343,7 @@ MUTANTS = [
            "interaction/test_decoder.py::test_vectors_are_those_of_the_codec"),
     Mutant(VectorDecoder, "chosen.beat_last.eq(ends)", "chosen.beat_last.eq(1)",
            "interaction/test_decoder.py::test_a_beat_a_cycle"),
+    *CODE_MUTANTS,
 ]
 
 

@@ -21,6 +21,12 @@ from tests.rtl.float.cases import (
     random_squares,
     random_vectors,
 )
+from tests.rtl.float.code_cases import (
+    beats_of_codes,
+    directed_codes,
+    fused_values,
+    random_codes,
+)
 from tests.rtl.float.softfloat import softfloat
 from tests.rtl.float.vector_top import FEW, FloatTop
 
@@ -124,6 +130,31 @@ def test_every_root_of_two_exponents(units):
     for exponent in (127, 128):
         operands = np.arange(exponent << 23, (exponent + 1) << 23, dtype=np.uint32)
         compare(run(units, "root", operands.reshape(-1, FEW)), numpy_root(operands), operands)
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.3])
+def test_edges_of_codes(units, stall):
+    operands = directed_codes()
+    compare(run(units, "code", beats_of_codes(*operands), stall), fused_values(*operands),
+            operands[0], *(np.repeat(each, LANES) for each in operands[1:]))
+
+
+@pytest.mark.parametrize("rows, calls", AMOUNTS)
+def test_random_codes(units, rows, calls):
+    for seed in range(calls):
+        operands = random_codes(rows // LANES, 71 + seed)
+        compare(run(units, "code", beats_of_codes(*operands)), fused_values(*operands),
+                operands[0], *(np.repeat(each, LANES) for each in operands[1:]))
+
+
+@pytest.mark.slow
+def test_every_code_of_many_pairs(units):
+    """All 256 codes, in 16 beats, of each pair."""
+    _, scale, bias = random_codes(20_000, 81)
+    operands = (np.tile(np.arange(256, dtype=np.uint8).reshape(LANES, LANES), (len(scale), 1)),
+                scale.repeat(LANES), bias.repeat(LANES))
+    compare(run(units, "code", beats_of_codes(*operands)), fused_values(*operands),
+            operands[0], *(np.repeat(each, LANES) for each in operands[1:]))
 
 
 def divide(units, x: np.ndarray, n: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS, LANES
 from rtl.float import (
+    CODE_CONVERTER_LATENCY,
     COUNT_DIVIDER_LATENCY,
     DOT_LATENCY,
     DOT_TREE_LATENCY,
@@ -14,6 +15,7 @@ from rtl.float import (
     FLOAT_ROOT_LATENCY,
     PLAIN_MULTIPLIER_LATENCY,
     RECODER_LATENCY,
+    CodeConverter,
     CountDivider,
     DotProduct,
     FloatAdder,
@@ -34,6 +36,7 @@ ADD = data.StructLayout({"a": BEAT_BITS, "b": BEAT_BITS, "keep": 1})
 MULTIPLY = data.StructLayout({"a": BEAT_BITS, "b": BEAT_BITS})
 QUOTIENT = data.StructLayout({"a": 32 * FEW, "b": 32 * FEW})
 DIVIDE = data.StructLayout({"x": BEAT_BITS, "n": 16})
+CODE = data.StructLayout({"codes": 8 * LANES, "scale": 32, "bias": 32})
 DOT = data.StructLayout({"a": BEAT_BITS, "b": BEAT_BITS, "previous": 32, "first": 1})
 
 
@@ -150,6 +153,14 @@ def _root(m: Module, top: wiring.Component) -> _Handshake:
     return pipe
 
 
+def _code(m: Module, top: wiring.Component) -> _Handshake:
+    payload, pipe = _attach(m, top, "code", CODE, BEAT_BITS, CODE_CONVERTER_LATENCY)
+    m.submodules.code_converter = unit = CodeConverter()
+    m.d.comb += [unit.codes.eq(payload.codes), unit.scale.eq(payload.scale),
+                 unit.bias.eq(payload.bias), pipe.result.eq(unit.o)]
+    return pipe
+
+
 class AdderTop(wiring.Component):
     """``add_o`` = ``add.a`` + ``add.b``, lane by lane; with ``add.keep``, ``add.a`` bit for bit."""
 
@@ -168,7 +179,7 @@ class FloatTop(wiring.Component):
 
     ``add``: as :class:`AdderTop`. ``multiply``, ``quotient``, ``root``: lane by lane. ``divide``:
     lanes of ``x`` by ``n``. ``dot``: the dot product of ``a`` and ``b``, added to ``previous``
-    unless ``first`` is 1.
+    unless ``first`` is 1. ``code``: ``codes * scale + bias``.
     """
 
     add: In(stream.Signature(ADD))
@@ -183,11 +194,13 @@ class FloatTop(wiring.Component):
     quotient_o: Out(stream.Signature(32 * FEW))
     root: In(stream.Signature(32 * FEW))
     root_o: Out(stream.Signature(32 * FEW))
+    code: In(stream.Signature(CODE))
+    code_o: Out(stream.Signature(BEAT_BITS))
     idle: Out(1)
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        attach_all = (_add, _multiply, _divide, _dot, _quotient, _root)
+        attach_all = (_add, _multiply, _divide, _dot, _quotient, _root, _code)
         pipes = [attach(m, self) for attach in attach_all]
         idle = pipes[0].idle
         for pipe in pipes[1:]:
