@@ -136,6 +136,8 @@ class ValueFormat(IntEnum):
     FLOAT32 = 0
     FLOAT16 = 1
     BFLOAT16 = 2
+    INT8 = 3
+    INT8_ROW = 4
 
 
 class OptimizerMode(IntEnum):

@@ -1,5 +1,6 @@
 """Interaction: hold buffer, decoder, pooling, dense ring, concatenation, dots, result packets."""
 
+from rtl.interaction.code_reader import CodeReader
 from rtl.interaction.concatenate import Concatenator
 from rtl.interaction.decoder import VectorDecoder
 from rtl.interaction.dense_ring import DenseRing
@@ -22,7 +23,8 @@ from rtl.interaction.results import ResultPackager
 from rtl.interaction.vector_flatten import VectorFlattener
 
 __all__ = [
-    "Concatenator", "DenseRing", "DotInteraction", "HoldBuffer", "Interaction", "PooledBeat",
-    "PooledRouter", "Pooler", "RepeatStore", "ResultBeat", "ResultFrames", "ResultPackager",
-    "SlotBeat", "VectorDecoder", "VectorFlattener", "VectorInBeat", "pooled_beat", "slot_beat",
+    "CodeReader", "Concatenator", "DenseRing", "DotInteraction", "HoldBuffer", "Interaction",
+    "PooledBeat", "PooledRouter", "Pooler", "RepeatStore", "ResultBeat", "ResultFrames",
+    "ResultPackager", "SlotBeat", "VectorDecoder", "VectorFlattener", "VectorInBeat", "pooled_beat",
+    "slot_beat",
 ]

@@ -11,9 +11,12 @@ from rtl.formats import ValueFormat
 from rtl.interaction import SlotBeat, VectorDecoder, slot_beat
 from tests.support import made, quiet_while_idle, receiver, sender, simulate
 
-FORMATS = {"float32": ValueFormat.FLOAT32, "float16": ValueFormat.FLOAT16,
-           "bfloat16": ValueFormat.BFLOAT16}
+FORMATS = {form.name.lower(): form for form in ValueFormat}
+CODES = ["int8", "int8_row"]
+HALVES = [wire for wire in FORMATS if wire not in CODES]
 STALLS = [(0.0, 0.0), (0.6, 0.0), (0.0, 0.6), (0.4, 0.4)]
+SETTLED = 6
+"""Cycles from the settings to the first vector."""
 FIELDS = {"kind": 2, "sample": 32, "step": 16, "sample_last": 1, "lost": 1}
 
 
@@ -45,28 +48,49 @@ def vectors(wire: str, dimension: int, count: int, bags: bool) -> tuple[list, li
 def decode(wire: str, dimension: int, stalls: tuple[float, float] = (0.0, 0.0),
            count: int = 40, bags: bool = False) -> tuple[int, int]:
     """Check the float32 vectors; return cycles, and beats out."""
-    dut, taken = made(VectorDecoder, slot_beat(bags), 16), []
+    dut, taken = made(VectorDecoder, slot_beat(bags), 32 if wire in CODES else 16,
+                      codes=wire in CODES), []
     beats, expected = vectors(wire, dimension, count, bags)
 
     async def take(ctx):
         ctx.set(dut.value_format, FORMATS[wire])
         ctx.set(dut.value_beats, -(-dimension // 16))
+        if wire in CODES:
+            ctx.set(dut.value_count, dimension)
         await receiver(dut.o, taken, len(expected), stall=stalls[1], seed=3)(ctx)
         await ctx.tick().repeat(3)
         assert ctx.get(dut.idle) and not ctx.get(dut.o.valid)
 
-    cycles = simulate(dut, take, sender(dut.i, beats, stall=stalls[0], seed=1), background=[
+    async def give(ctx):
+        await ctx.tick().repeat(SETTLED)
+        await sender(dut.i, beats, stall=stalls[0], seed=1)(ctx)
+
+    cycles = simulate(dut, take, give, limit=9000, background=[
         quiet_while_idle(dut.idle, [dut.i.valid], [dut.o.valid & dut.o.ready])])
     assert taken == expected
-    return cycles - 3, len(expected)
+    return cycles - SETTLED - 3, len(expected)
 
 
 @pytest.mark.parametrize("stalls", STALLS)
-@pytest.mark.parametrize("wire", FORMATS)
+@pytest.mark.parametrize("wire", HALVES)
 @pytest.mark.parametrize("dimension", [16, 32, 48, 80])
 def test_vectors_are_those_of_the_codec(wire, dimension, stalls):
     """1, 2, 3 and 5 beats of float32; the lanes of an odd number leave half a beat unused."""
     decode(wire, dimension, stalls)
+
+
+@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("wire", CODES)
+@pytest.mark.parametrize("dimension", [16, 40, 64, 129])
+def test_codes_have_their_scale_and_bias(wire, dimension, stalls):
+    """Pairs behind the codes of a beat, and in beats of their own."""
+    decode(wire, dimension, stalls)
+
+
+@pytest.mark.parametrize("wire", CODES)
+@pytest.mark.parametrize("dimension", [1, 7, 31, 33, 48, 49, 56, 57, 65, 100, 500, 512])
+def test_codes_of_each_length(wire, dimension):
+    decode(wire, dimension, (0.2, 0.2), count=12, bags=True)
 
 
 @pytest.mark.parametrize("wire", FORMATS)
@@ -77,19 +101,27 @@ def test_shortest_and_longest_vectors(wire, dimension):
 
 @pytest.mark.parametrize("wire", FORMATS)
 def test_a_beat_a_cycle(wire):
-    cycles, beats = decode(wire, 64, count=100)
-    assert beats == 400 and cycles <= beats + VectorDecoder.LATENCY[
-        "beat", "its first beat of float32"] + 2
+    for dimension, count in ((64, 100), (16, 300)):
+        cycles, beats = decode(wire, dimension, count=count)
+        late = max(VectorDecoder.LATENCY.values())
+        assert beats == dimension * count // 16 and cycles <= beats + late + 3
 
 
-def test_latency():
-    dut, found = made(VectorDecoder, SlotBeat, 4), {}
+@pytest.mark.parametrize(("wire", "data"), [
+    ("float16", 0x3C00 << 256),
+    # 32 codes in 8 lanes, then a scale of 1 and a bias of 0.
+    ("int8", 1 << 128 | 0x3F800000 << 256)])
+def test_latency(wire, data):
+    coded = wire in CODES
+    dut, found = made(VectorDecoder, SlotBeat, 4, codes=coded), {}
 
     async def bench(ctx):
-        ctx.set(dut.value_format, ValueFormat.FLOAT16)
+        ctx.set(dut.value_format, FORMATS[wire])
         ctx.set(dut.value_beats, 2)
-        await ctx.tick().repeat(2)
-        ctx.set(dut.i.payload, {"data": 0x3C00 << 256, "beat_last": 1, "sample": 5})
+        if coded:
+            ctx.set(dut.value_count, 32)
+        await ctx.tick().repeat(SETTLED)
+        ctx.set(dut.i.payload, {"data": data, "beat_last": 1, "sample": 5})
         ctx.set(dut.i.valid, 1)
         await ctx.tick()
         ctx.set(dut.i.valid, 0)
@@ -105,4 +137,4 @@ def test_latency():
         assert first.sample == second.sample == 5
 
     simulate(dut, bench)
-    assert [found["cycles"]] == list(VectorDecoder.LATENCY.values())
+    assert found["cycles"] == list(VectorDecoder.LATENCY.values())[coded]
