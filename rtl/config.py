@@ -149,6 +149,7 @@ class NicConfig:
     repeat_vectors: bags of a sample, from the first on, whose vectors are remembered.
     short_vectors: pool vectors of 16-bit values, two in each lane; otherwise the NIC pools float32
         only.
+    code_vectors: also pool vectors of int8; needs ``short_vectors``.
     completion_slots: steps that may be open to the host at once; each has a word in GPU memory.
     link: NICs acknowledge packets, and send them again until then (:mod:`rtl.network.link`).
     training: gradients are reduced and rows updated; otherwise the fields below are unused.
@@ -199,6 +200,7 @@ class NicConfig:
     repeat_words: int = 0
     repeat_vectors: int = 64
     short_vectors: bool = False
+    code_vectors: bool = False
     completion_slots: int = 16
     link: bool = False
     training: bool = False
@@ -255,9 +257,11 @@ class NicConfig:
             _power_of_two(name, getattr(self, name))
         _in_range("net_payload_beats", self.net_payload_beats, self.vector_beats + 1, 140,
                   by=f"max_dimension {self.max_dimension}")
-        for name in ("training", "link", "short_vectors"):
+        for name in ("training", "link", "short_vectors", "code_vectors"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
+        if self.code_vectors and not self.short_vectors:
+            raise ValueError("short_vectors must be True with code_vectors, not False")
         self._check_link()
         _in_range("host_payload_beats", self.host_payload_beats, self.net_payload_beats, 140,
                   by=f"net_payload_beats {self.net_payload_beats}")

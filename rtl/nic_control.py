@@ -17,7 +17,7 @@ __all__ = ["SETTLING", "control", "watch"]
 _PORTS = ("node", "nodes", "vector_beats", "mac_base", "ip_base", "udp_port")
 """Registers that drive the port of their name in every block that has it."""
 _OF_VALUES = ("pooler", "result_packager", "dense_ring", "interaction", "result_frames")
-"""Blocks of vectors as float32: with 16-bit values, their vectors have other beats."""
+"""Blocks of vectors as float32: vectors of other values have other beats."""
 _TRAINING_PORTS = (
     "pooling_mean", "local_reduction", "gradient_partials", "optimizer", "learning_rate",
     "epsilon", "gradient_timeout", "gradient_window", "gradient_share", "request_batch",

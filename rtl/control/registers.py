@@ -143,7 +143,7 @@ def _configuration(config: NicConfig):
         value = getattr(config, field.name)
         if (field.name in _OF_BAGS and not config.owner_bags) or (
                 field.name in _OF_REPEATS and not config.repeat_positions) or (
-                field.name == "short_vectors" and not value):
+                field.name in ("short_vectors", "code_vectors") and not value):
             continue
         if isinstance(value, int):
             yield field.name, int(value), f"{field.name} of this configuration"

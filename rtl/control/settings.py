@@ -86,9 +86,14 @@ def controls(config: NicConfig) -> Iterator[tuple[str, int, int, int, int, str]]
 
 
 def _value_controls(config: NicConfig):
-    """Yield the registers of vectors of 16-bit values, as :func:`controls` does."""
-    yield ("value_format", 2, 0, 0, int(ValueFormat.BFLOAT16),
-           "values of vectors that the NIC pools: 0: float32; 1: float16; 2: bfloat16")
+    """Yield the registers of vectors of other values than float32, as :func:`controls` does."""
+    last = ValueFormat.INT8_ROW if config.code_vectors else ValueFormat.BFLOAT16
+    yield ("value_format", int(last).bit_length(), 0, 0, int(last),
+           "values of vectors that the NIC pools: 0: float32; 1: float16; 2: bfloat16" + (
+               "; 3: int8 in groups of 32; 4: int8 in one group" if config.code_vectors else ""))
+    if config.code_vectors:
+        yield ("value_count", config.max_dimension.bit_length(), config.max_dimension, 1,
+               config.max_dimension, "values of a vector of int8, without padding")
     yield ("value_beats", config.vector_beats.bit_length(), config.vector_beats, 1,
            config.vector_beats, "beats of a vector as float32")
     yield ("value_packing", 2, config.vector_packing, config.vector_packing, 2,

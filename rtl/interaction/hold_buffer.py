@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from rtl.config import NicConfig
+from rtl.config import LANES, NicConfig
 from rtl.formats import (
     LANDING_BITS,
     HoldSlot,
@@ -44,6 +44,7 @@ class HoldBuffer(wiring.Component):
     lossy: vectors of ``remote`` may be ``lost``; by default with ``config.link``.
     bags: slots may be bags that their owner has pooled; by default with ``config.owner_bags``.
     short: vectors may have 16-bit values; by default with ``config.short_vectors``.
+    codes: they may also be int8; by default with ``config.code_vectors``.
 
     Ports
     -----
@@ -55,8 +56,9 @@ class HoldBuffer(wiring.Component):
     vector_beats: beats of the vector of a key, and of every vector at ``o``, 1 to
         ``config.vector_beats``; may change while empty. The vector of a bag has the beats of its
         slot; beats of +0 follow at ``o``.
-    value_format, value_beats (``short``): see :class:`~rtl.interaction.decoder.VectorDecoder`,
-        through which every vector leaves. May change while empty.
+    value_format, value_beats (``short``), value_count (``codes``): see
+        :class:`~rtl.interaction.decoder.VectorDecoder`, through which every vector leaves. May
+        change while empty.
     o: stream of :func:`~rtl.interaction.records.slot_beat`, in slot order.
     landed: event: a vector has filled its place.
     time: cycle counter, including cycles skipped while idle.
@@ -79,7 +81,7 @@ class HoldBuffer(wiring.Component):
 
     def __init__(self, config: NicConfig, *, places: int | None = None,
                  lossy: bool | None = None, bags: bool | None = None,
-                 short: bool | None = None):
+                 short: bool | None = None, codes: bool | None = None):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
         self.places, self.beats = places or config.hold_vectors, config.vector_beats
@@ -88,6 +90,7 @@ class HoldBuffer(wiring.Component):
         positions = config.repeat_positions if bags else 0
         self._sized = bags and self.beats > 1
         self._short = config.short_vectors if short is None else short
+        self._codes = config.code_vectors if codes is None else codes
         self._slot, self._beat = (
             (hold_slot(True, positions), slot_beat(True, positions)) if bags else
             (HoldSlot, SlotBeat))
@@ -100,7 +103,8 @@ class HoldBuffer(wiring.Component):
                                           "bad_landings", "stall_full", "stall_waiting")),
             "idle": Out(1),
         } | ({"value_format": In(ValueFormat), "value_beats": In(range(self.beats + 1))}
-             if self._short else {}))
+             if self._short else {})
+          | ({"value_count": In(range(LANES * self.beats + 1))} if self._codes else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -273,9 +277,12 @@ class HoldBuffer(wiring.Component):
         if not self._short:
             wiring.connect(m, beats, wiring.flipped(self.o))
             return self.o, 1
-        m.submodules.decoder = decoder = VectorDecoder(self._beat, self.beats)
+        m.submodules.decoder = decoder = VectorDecoder(
+            self._beat, self.beats, codes=self._codes)
         wiring.connect(m, beats, decoder.i)
         wiring.connect(m, decoder.o, wiring.flipped(self.o))
         m.d.comb += [decoder.value_format.eq(self.value_format),
                      decoder.value_beats.eq(self.value_beats)]
+        if self._codes:
+            m.d.comb += decoder.value_count.eq(self.value_count)
         return beats, decoder.idle

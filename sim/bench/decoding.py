@@ -14,6 +14,8 @@ from sim.engines import load
 __all__ = ["decoding_rate"]
 
 _WORDS = BEAT_BITS // 32
+_SETTINGS = 8
+"""Cycles from the settings to the first vector, at least six."""
 
 
 def decoding_rate(config: NicConfig, form: str, *, value_beats: int = 1, vectors: int = 20_000,
@@ -25,10 +27,12 @@ def decoding_rate(config: NicConfig, form: str, *, value_beats: int = 1, vectors
 
     Raises ``RuntimeError`` if a beat is missing or differs from the codec's values.
     """
-    running = load(VectorDecoder(SlotBeat, config.vector_beats), f"vector_decoder_{config.name}",
-                   engine, recipe=f"VectorDecoder({config!r})").instance()
+    running = load(VectorDecoder(SlotBeat, config.vector_beats, codes=True),
+                   f"vector_decoder_{config.name}", engine,
+                   recipe=f"VectorDecoder({config!r}, codes=True)").instance()
     running.set_signal("value_format", ValueFormat[form.upper()])
     running.set_signal("value_beats", value_beats)
+    running.set_signal("value_count", value_beats * LANES)
     values = np.random.default_rng(1).standard_normal(
         (vectors, value_beats * LANES)).astype(np.float32)
     codec = CODECS[form]
@@ -39,7 +43,7 @@ def decoding_rate(config: NicConfig, form: str, *, value_beats: int = 1, vectors
     padded = np.zeros((vectors, beats * LANES), "<u4")
     padded[:, :words.shape[1]] = words
     slots[:, :_WORDS] = padded.reshape(-1, LANES)
-    start = settle(running)
+    start = settle(running) + _SETTINGS
     running.push("i", slots, start)
     wanted = vectors * value_beats
     running.run(start + 2 * wanted + 100)

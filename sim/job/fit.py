@@ -63,8 +63,8 @@ def config_to_build(config: NicConfig, model: Model, runtime: Runtime, workload:
     if tables of ``plan`` pool at their owner: as many as lookups may wait for other nodes, within
     64 and 1,024, and no more than the network's queues hold (`_held_by_queue`); with at least
     `_BAG_BEATS` beats of credit per such bag; and with larger ``bag_segments`` if samples need
-    them. ``short_vectors`` is true if NICs convert vectors. If NICs find repeats, ``repeat_words``
-    and ``repeat_vectors`` have room for the bags of a sample.
+    them. ``short_vectors`` is true if NICs convert vectors, and ``code_vectors`` for int8. If NICs
+    find repeats, ``repeat_words`` and ``repeat_vectors`` have room for the bags of a sample.
 
     Dot units take most of the time of a build and of a simulated cycle. Each size stays where the
     settings give it.
@@ -74,6 +74,8 @@ def config_to_build(config: NicConfig, model: Model, runtime: Runtime, workload:
         config = config.with_fields(dot_units=0)
     if "short_vectors" not in given and decodes(workload.wire, runtime):
         config = config.with_fields(short_vectors=True)
+    if "code_vectors" not in given and decodes(workload.wire, runtime) and _coded(workload.wire):
+        config = config.with_fields(code_vectors=config.short_vectors)
     if plan is not None and plan.pools_at_owner:
         if "owner_bag_beats" not in given:
             config = config.with_fields(owner_bag_beats=max(
@@ -143,6 +145,11 @@ def decodes(wire: str, runtime: Runtime) -> bool:
     return wire != "float32" and runtime.deliver != "unique"
 
 
+def _coded(wire: str) -> bool:
+    """Return whether vectors in format ``wire`` have codes with scales and biases."""
+    return CODECS[wire].bits < 16
+
+
 def format_inside(wire: str, runtime: Runtime) -> str:
     """Return the format of the longest vectors inside NICs if GPUs send format ``wire``."""
     return "float32" if decodes(wire, runtime) else wire
@@ -179,6 +186,15 @@ def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workl
     if decodes(workload.wire, runtime) and not config.short_vectors:
         raise ValueError(f"short_vectors must be true with wire {workload.wire} and deliver "
                          f"{runtime.deliver}, not {config.short_vectors!r}: the NIC adds float32")
+    if decodes(workload.wire, runtime) and _coded(workload.wire):
+        if not config.code_vectors:
+            raise ValueError(f"code_vectors must be true with wire {workload.wire} and deliver "
+                             f"{runtime.deliver}, not {config.code_vectors!r}: the NIC converts "
+                             f"16-bit values only")
+        if len(set(model.table_dimensions)) > 1:
+            raise ValueError(f"wire must be float32, float16 or bfloat16 for tables of different "
+                             f"dimensions with deliver {runtime.deliver}, not {workload.wire!r}: "
+                             f"the NIC has one place for scales; or use --set deliver=unique")
     inside = format_inside(workload.wire, runtime)
     if in_lanes(model, inside).width > config.max_dimension:
         most = longest(config.max_dimension, inside)
@@ -205,12 +221,11 @@ def check_wire(wire: str, runtime: Runtime, slots: int = 0, *, training: bool = 
     """
     if wire == "float32":
         return
-    if decodes(wire, runtime) and (training or CODECS[wire].bits != 16):
-        able = "NICs that train add float32 only" if training else "NICs convert 16-bit values only"
+    if decodes(wire, runtime) and training:
         field, wanted = ("interaction", False) if runtime.interaction else ("deliver", "unique")
         raise ValueError(f"{field} must be {str(wanted).lower()} with wire {wire}, not "
-                         f"{getattr(runtime, field)!r}: {able}; use --set "
-                         f"{field}={str(wanted).lower()} or wire float32")
+                         f"{getattr(runtime, field)!r}: NICs that train add float32 only; use "
+                         f"--set {field}={str(wanted).lower()} or wire float32")
     if runtime.row_reads:
         raise ValueError(f"row_reads must be false with wire {wire}, not True: the GPU converts "
                          f"rows; use row_reads=false or wire float32")

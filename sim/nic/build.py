@@ -106,10 +106,12 @@ def register_values(config: NicConfig, runtime: Runtime, model: Dlrm, *, node: i
 
 
 def _value_values(decoded: VectorFormat, dimension: int) -> dict[str, int]:
-    """Return the register values of vectors of 16-bit values."""
+    """Return the register values of vectors of other values than float32."""
     width = dimension if decoded.plain else decoded.width
-    return {"value_format": ValueFormat[decoded.name.upper()], "value_beats": beats_of(width),
-            "value_packing": packing_of(width)}
+    form = ValueFormat[decoded.name.upper()]
+    count = {"value_count": decoded.dimensions[0]} if form >= ValueFormat.INT8 else {}
+    return {"value_format": form, "value_beats": beats_of(width),
+            "value_packing": packing_of(width), **count}
 
 
 def _request_batch(config: NicConfig, runtime: Runtime, dimension: int) -> int:

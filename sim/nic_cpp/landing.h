@@ -26,7 +26,7 @@ public:
     Queue<CacheBeat> local, remote;
     Queue<SlotBeat> out;
 
-    // Dense vectors are float32; others may have 16-bit values.
+    // Dense vectors are float32; others may have 16-bit values or codes.
     void init(Clock* clock, const Config& config, uint32_t places, bool dense = false) {
         clock_ = clock;
         beats_ = dense ? config.value_beats : config.vector_beats;
@@ -34,6 +34,9 @@ public:
         short_ = config.short_vectors && !dense;
         halves_ = config.value_format;
         odd_ = config.value_beats % 2;
+        coded_ = short_ && config.coded;
+        value_beats_ = config.value_beats;
+        most_inside_ = config.code_places - 2;
         most_decoded_ = config.decoded_beats;
         slots_.resize(places);
         there_.assign(places, NEVER);
@@ -41,7 +44,7 @@ public:
         remote.init(clock, 1, 0);
         // From the choice of a beat through the store and a FIFO.
         stored_.init(clock, 4, 0);
-        out.init(clock, short_ ? config.decoded : 4, 0);
+        out.init(clock, coded_ ? config.code_first : short_ ? config.decoded : 4, 0);
         // Through the record's register and a FIFO.
         marks_.init(clock, 3, 0);
         unread_.init(clock, 2, 0);
@@ -61,7 +64,8 @@ public:
         reserved++;
     }
     void step() {
-        if (short_) decode();
+        if (coded_) read_codes();
+        else if (short_) decode();
         Queue<SlotBeat>& stored = short_ ? stored_ : out;
         if (window_.empty() && unread_.empty() && marks_.empty() && !late_ && !behind_
             && remote.empty() && local.empty())
@@ -96,6 +100,29 @@ private:
         out.push({beat_in_.slot, beat_in_.last && !upper_});
         beats_out++;
     }
+    // rtl.interaction.code_reader: a vector is read once it is whole.
+    void read_codes() {
+        uint32_t used = used_;
+        const bool room = used_before_ <= most_inside_;
+        if (!whole_.empty() && out.held() < most_decoded_) {
+            const bool last = ++read_ == value_beats_;
+            out.push({whole_.front(), last});
+            beats_out++;
+            if (last) {
+                whole_.erase(whole_.begin());
+                used -= beats_;
+                read_ = 0;
+            }
+        }
+        if (room && stored_.has()) {
+            const SlotBeat beat = stored_.pop();
+            if (beat.last) whole_.push_back(beat.slot);
+            used++;
+        }
+        if (used != used_ || used_ != used_before_) clock_->moved = true;
+        used_before_ = used_;
+        used_ = used;
+    }
     // The place of a slot without a key is marked in a cycle without an incoming vector; a delayed
     // mark holds up later slots.
     void mark() {
@@ -122,6 +149,9 @@ private:
     SlotBeat beat_in_ = {};
     uint32_t most_decoded_ = 0;
     bool short_ = false, halves_ = false, odd_ = false, upper_ = false;
+    bool coded_ = false;
+    uint32_t value_beats_ = 1, most_inside_ = 0, used_ = 0, used_before_ = 0, read_ = 0;
+    std::vector<HoldSlot> whole_;  // in the decoder
     std::vector<HoldSlot> slots_;
     std::vector<Cycle> there_;
 };

@@ -16,7 +16,8 @@ from rtl.float import (
     FLOAT_ADDER_LATENCY,
     RECIPROCAL_LATENCY,
 )
-from rtl.interaction import DotInteraction, HoldBuffer, Pooler, VectorDecoder
+from rtl.formats import ValueFormat
+from rtl.interaction import CodeReader, DotInteraction, HoldBuffer, Pooler, VectorDecoder
 from rtl.interaction.bag_ring import LOOP
 from rtl.interaction.dot_array import DotArray
 from rtl.interaction.dot_schedule import REUSE
@@ -73,7 +74,12 @@ def latencies(config: NicConfig) -> dict[str, int]:
         **_cache_latencies(), "bags": BAGS, "pooled_beats": OUT_BEATS,
         "hold_window": HoldBuffer.WINDOW, "hold_beats": HoldBuffer.OUT_BEATS,
         "decoded": VectorDecoder.LATENCY["beat", "its first beat of float32"],
-        "decoded_beats": VectorDecoder.OUT_BEATS,
+        "decoded_beats": (VectorDecoder.OUT_CODES if config.code_vectors
+                          else VectorDecoder.OUT_BEATS),
+        # From the choice of the first beat, a cycle behind the last beat in.
+        "code_first": VectorDecoder.LATENCY[
+            "last beat of an int8 vector", "its first beat of float32"] - 1,
+        "code_places": CodeReader.PLACES,
         "ring_beats": Pooler.QUEUE_BEATS, "request_fifo": REQUEST_FIFO,
         "node_buffers": packet_buffers(config.nodes), "one_buffers": packet_buffers(1),
         "result_groups": ResultGrouper.GROUPS,
@@ -215,7 +221,7 @@ _REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "inte
               "vector_every", "link_delay", "link_timeout_first", "link_timeout_least",
               "link_timeout_most", "row_reads", "rows_base_low", "rows_base_high",
               "bag_window", "bag_timeout", "bag_batch", "repeats", "value_format", "value_beats",
-              "value_packing")
+              "value_packing", "coded")
 _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider", "loop",
               "tag_phases", "tag_now", "tag_result", "tag_decision", "decision_places", "append",
               "operation", "operation_places", "read", "read_places", "hits_ahead", "fill_close",
@@ -234,7 +240,7 @@ _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider"
               "number_back", "bag_landed", "bag_id_free", "bag_judged", "bag_judged_places",
               "bag_check_segments", "bag_complete", "bag_answered", "bag_ages",
               "bag_waits", "repeat_verdict", "repeat_near", "repeat_places", "repeat_held",
-              "decoded", "decoded_beats")
+              "decoded", "decoded_beats", "code_first", "code_places")
 
 
 class Config(Shared):
@@ -260,6 +266,7 @@ def config_of(config: NicConfig, registers: Mapping[str, int]) -> Config:
         "vector_packing": registers["vector_packing"] if beats == 1 else 0,
         "value_beats": of_values, "value_packing": 0 if of_values > 1 else registers.get(
             "value_packing", registers["vector_packing"]),
+        "coded": registers.get("value_format", 0) >= ValueFormat.INT8,
         "interaction": registers["interaction_mode"],
         "itself": registers["interaction_itself"],
         "local_enable": registers["local_cache_enable"],

@@ -15,6 +15,7 @@ _SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 21, 22, 24, 30, 32, 48, 63, 64,
 _OTHERS = {"name": ("custom", "no-name"), "policy": ("lru", "fifo"),
            "net_framing": ("ethernet", "udp", "host"), "link": (False, True),
            "training": (False, True), "short_vectors": (False, True),
+           "code_vectors": (False, True),
            "gradient_sums": ("exact", "float32", "rounded")}
 _FIELDS = {field.name: _OTHERS.get(field.name, _SIZES) for field in fields(NicConfig)}
 

@@ -281,12 +281,12 @@ def test_pooling_keeps_a_beat_a_cycle():
     assert wide.items == 16_000 and wide.per_cycle >= 0.95
 
 
-@pytest.mark.parametrize("form", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("form", ["float32", "float16", "bfloat16", "int8", "int8_row"])
 def test_decoding_keeps_a_beat_a_cycle(form):
     """The measurement itself checks the values."""
     for value_beats in (1, 3):
-        rate = decoding_rate(TINY, form, value_beats=value_beats, vectors=200, engine="pysim")
-        assert rate.items == 200 * value_beats and rate.per_cycle >= 0.95
+        rate = decoding_rate(TINY, form, value_beats=value_beats, vectors=400, engine="pysim")
+        assert rate.items == 400 * value_beats and rate.per_cycle >= 0.95
 
 
 @pytest.mark.thorough

@@ -37,6 +37,9 @@ SAMPLES, SEED = 48, 1
 WIRES = pytest.mark.parametrize("wire", ["float16", "int8"])
 EVERY = pytest.mark.parametrize("wire", list(CODECS)[1:])
 NODES = pytest.mark.parametrize("nodes", [1, 2, 3])
+EQUAL = replace(MODEL, dimensions=(64,) * 5)
+"""Vectors of int8 for NICs: tables have one dimension."""
+CODES = pytest.mark.parametrize("wire", ["int8", "int8_row"])
 HALVES = pytest.mark.parametrize("wire", ["float16", "bfloat16"])
 
 
@@ -226,7 +229,7 @@ def _even(tmp_path: Path, dimension: int, interaction: str) -> str:
 
 
 @pytest.mark.slow
-@HALVES
+@EVERY
 @pytest.mark.parametrize("interaction", ["dot", "cat"])
 @pytest.mark.parametrize("dimension", [64, 48, 16, 8])
 def test_nics_convert_vectors_of_an_interaction(tmp_path, wire, interaction, dimension):
@@ -236,6 +239,45 @@ def test_nics_convert_vectors_of_an_interaction(tmp_path, wire, interaction, dim
                            **given).with_fields(model=_even(tmp_path, dimension, interaction))
         _equal(options)
         assert compared(options) == 0
+
+
+def _of(dimension: int) -> Model:
+    return replace(EQUAL, dimensions=(dimension,) * 5)
+
+
+@pytest.mark.thorough
+def test_nics_convert_codes(tmp_path):
+    result = _equal(_options(tmp_path, "int8", model=EQUAL, deliver="pooled", nodes=1))
+    assert result["config"]["code_vectors"] and not result["config"]["owner_bags"]
+
+
+@pytest.mark.slow
+@CODES
+@pytest.mark.parametrize("dimension", [64, 33, 16, 5])
+def test_nics_convert_codes_on_any_number_of_nodes(tmp_path, wire, dimension):
+    """Pairs in a beat of their own, or behind codes; vectors that share beats of packets."""
+    for given in ({}, {"pool": "owner"}, {"pool": [0, 3]}):
+        results = [_equal(_options(tmp_path, wire, "owner_bags=64", model=_of(dimension),
+                                   deliver="pooled", nodes=nodes, **given)) for nodes in (1, 3)]
+        assert len({result["predictions_sha256"] for result in results}) == 1
+
+
+@pytest.mark.slow
+@CODES
+@pytest.mark.parametrize("pool", ["requester", "owner"])
+def test_nics_convert_codes_and_the_network_loses_frames(tmp_path, wire, pool):
+    result = _equal(_options(tmp_path, wire, *LINKED, model=EQUAL, deliver="pooled", pool=pool,
+                             nodes=3, faults="drop=0.05,corrupt=0.05,duplicate=0.02"))
+    assert totals(result)["link_sender.repeated"] > 0
+
+
+@pytest.mark.slow
+@CODES
+@pytest.mark.parametrize(("dimension", "given"), [
+    (64, {}), (40, {"nodes": 3, "pool": [1, 4]}), (8, {})], ids=str)
+def test_the_model_has_the_cycles_of_nics_that_convert_codes(tmp_path, wire, dimension, given):
+    assert compared(_options(tmp_path, wire, "owner_bags=64", model=_of(dimension),
+                             deliver="pooled", **given)) == 0
 
 
 @pytest.mark.thorough
@@ -276,11 +318,14 @@ def test_nics_that_read_values(settings, message, capsys):
 
 
 @pytest.mark.parametrize(("wire", "settings", "message"), [
-    ("int8", (), "deliver must be unique with wire int8, not 'pooled': NICs convert 16-bit values "
-                 "only; use --set deliver=unique or wire float32"),
-    ("int8_row", ("interaction=true",), "interaction must be false with wire int8_row, not True: "
-                                        "NICs convert 16-bit values only; use --set interaction="
-                                        "false or wire float32"),
+    ("int8", (), "wire must be float32, float16 or bfloat16 for tables of different dimensions "
+                 "with deliver pooled, not 'int8': the NIC has one place for scales; or use --set "
+                 "deliver=unique"),
+    ("int8_row", ("code_vectors=false",), "code_vectors must be true with wire int8_row and "
+                                          "deliver pooled, not False: the NIC converts 16-bit "
+                                          "values only"),
+    ("int8", ("short_vectors=false",), "short_vectors must be true with wire int8 and deliver "
+                                       "pooled, not False: the NIC adds float32"),
     ("float16", ("training=true",), "deliver must be unique with wire float16, not 'pooled': NICs "
                                     "that train add float32 only; use"),
     ("float16", ("short_vectors=false",), "short_vectors must be true with wire float16 and "
