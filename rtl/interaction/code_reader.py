@@ -120,7 +120,7 @@ class CodeReader(wiring.Component):
         m.d.comb += [self.slot.eq(slot), self.slot.data.eq(0)]
         return m
 
-    def _sizes(self, m: Module) -> data.View:
+    def _sizes(self, m: Module):
         """Return what follows from ``count`` and ``row``, in registers.
 
         beats: of a vector; last: its last beat of float32. pairs: its first beat with pairs, and

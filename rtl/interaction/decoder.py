@@ -136,4 +136,4 @@ def _later(m: Module, flag: Value, cycles: int) -> Value:
     """Return ``flag`` after ``cycles``, 0 after reset."""
     flags = Signal(cycles)
     m.d.sync += flags.eq(Cat(flag, flags))
-    return flags[-1]
+    return Value.cast(flags[-1])

@@ -19,6 +19,7 @@ from tests.rtl.test_figures import blocks
 BESIDE = {
     "rtl.float.divide.CountDividerLane": "a CountDivider is 16 of these and their reciprocal",
     "rtl.float.multiply.FloatMultiplier": "a PlainMultiplier is one of these between recoders",
+    "rtl.interaction.code_reader.CodeReader": "a VectorDecoder shows each of its beats",
     "rtl.network.link.intake.LinkIntake": "what LinkSender takes, in order and whole",
     "rtl.network.link.packet_table.PacketTable": "the records of LinkSender's packets",
     "rtl.network.link.repeat_reader.RepeatReader": "the packets that LinkSender sends again",

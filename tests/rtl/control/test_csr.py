@@ -122,8 +122,9 @@ def run(script, stall=0.0, config=CONFIG, counters=COUNTERS, seed=0, order="toge
 
 
 @pytest.mark.parametrize("config", [CONFIG, CONFIG.with_fields(owner_bags=16),
-                                    CONFIG.with_fields(short_vectors=True)],
-                         ids=["plain", "bags", "short"])
+                                    CONFIG.with_fields(short_vectors=True),
+                                    CONFIG.with_fields(short_vectors=True, code_vectors=True)],
+                         ids=["plain", "bags", "short", "codes"])
 def test_identity_configuration_and_reset_values(config):
     async def script(ctx, dut, master, registers):
         readable = [r for r in dut.registers if r.access != "wo"]
@@ -142,9 +143,11 @@ def test_identity_configuration_and_reset_values(config):
                 del sizes[f"config_{name}"]
                 assert f"config_{name}" not in values
         assert ("value_format" in values) == config.short_vectors
-        if not config.short_vectors:
-            del sizes["config_short_vectors"]
-            assert "config_short_vectors" not in values
+        assert ("value_count" in values) == config.code_vectors
+        for name in ("short_vectors", "code_vectors"):
+            if not getattr(config, name):
+                del sizes[f"config_{name}"]
+                assert f"config_{name}" not in values
         assert sizes.items() <= values.items()
         assert values["counter_count"] == 43
         assert registers["dedupe.requests"].address == values["counter_base"]
